@@ -1,0 +1,1 @@
+"""Pure differences between desired and observed, one file a noun; no engine, clock or network."""

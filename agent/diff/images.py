@@ -1,0 +1,205 @@
+"""Images: which builds and pulls to run or end, and whether a workspace's image is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent.diff.container import wanted_image
+from agent.diff.view import BuildRecord, View, object_key
+from agent.engine_requests import BuildRequest, Credential
+from agent.image_refs import repository_of, same_server
+from agent.plan import ImageFinding, PlanBuilder
+from agent.protocol import naming
+from agent.steps import IMAGE, BuildImage, CancelBuild, PullImage
+
+if TYPE_CHECKING:
+    from agent.observed import ObservedImage
+    from agent.protocol.spec import WorkspaceSpec
+    from agent.protocol.state import DesiredBuild, DesiredImage, RegistryCredential
+
+_OPEN = BuildRecord(status="open")
+
+
+@dataclass(frozen=True)
+class ImageState:
+    """The image a container can be made from, or why there is none (`waiting`: not yet)."""
+
+    image: ObservedImage | None = None
+    problem: str = ""
+    waiting: bool = False
+
+
+def diff_images(view: View, plan: PlanBuilder) -> None:
+    for image in sorted(view.desired.images, key=lambda i: (i.name, i.id)):
+        _diff_image(view, plan, image)
+    for image_id, build_id in sorted(view.knows.running_builds.items()):
+        if image_id not in view.desired_images:
+            _cancel(view, plan, image_id, build_id, name=image_id, cause="image was deleted")
+
+
+def workspace_image(view: View, spec: WorkspaceSpec) -> ImageState:
+    found = wanted_image(view, spec)
+    image = view.desired_images.get(spec.image_id)
+    if found and (spec.image_engine_id or image is None):
+        return ImageState(image=found)
+    if image is None:
+        return ImageState(problem=f"Image {spec.image_ref} is not on this host.")
+    record = _record(view, image)
+    if record.status in {"failed", "cancelled"}:
+        return ImageState(problem=_failed_sentence(image, record))
+    if not _settled(image.build, record):
+        return ImageState(problem=f"Waiting for image {image.name}.", waiting=True)
+    if found:
+        return ImageState(image=found)
+    if image.kind != "pull" or not image.enabled:
+        return ImageState(problem=f"Image {image.name} is not on this host; build it again.")
+    held = view.knows.held.get(object_key(IMAGE, image.id))
+    if held:
+        return ImageState(problem=f"Image {image.name} could not be fetched again: {held}")
+    return ImageState(problem=f"Waiting for image {image.name}.", waiting=True)
+
+
+def _diff_image(view: View, plan: PlanBuilder, image: DesiredImage) -> None:
+    build, record = image.build, _record(view, image)
+    running = view.knows.running_builds.get(image.id)
+    if running is not None:
+        if running and (build is None or build.id != running):
+            _cancel(view, plan, image.id, running, name=image.name, cause="a newer build waits")
+        elif running and build and build.cancel:
+            _cancel(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
+        return
+    if view.is_busy(object_key(IMAGE, image.id)):
+        return
+    if build and not _settled(build, record):
+        if build.cancel:
+            _cancel(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
+        elif view.desired.settings.enabled and image.enabled:
+            _make(view, plan, image, build)
+        return
+    _settled_image(view, plan, image, record)
+
+
+def _settled_image(
+    view: View, plan: PlanBuilder, image: DesiredImage, record: BuildRecord
+) -> None:
+    """Nothing to build: say what is there, and fetch a vanished image that a workspace needs."""
+    if record.status in {"failed", "cancelled"}:
+        return
+    found = view.image_at(image.ref)
+    held = view.knows.held.get(object_key(IMAGE, image.id), "")
+    plan.findings.append(
+        ImageFinding(
+            image_id=image.id,
+            present=found is not None,
+            engine_id=found.id if found else "",
+            digest=digest_of(found, image.ref) if found else "",
+            size_bytes=found.size_bytes if found else None,
+            message=held,
+        )
+    )
+    needed = any(
+        workspace.desired_state == "running"
+        and workspace.spec.image_id == image.id
+        and wanted_image(view, workspace.spec) is None
+        for workspace in view.desired.workspaces
+    )
+    usable = image.kind == "pull" and image.enabled and view.desired.settings.enabled
+    if found is None and needed and usable and not held:
+        plan.add(_pull(image, build_id="", cause="vanished from the engine, a workspace needs it"))
+
+
+def _make(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuild) -> None:
+    if image.kind == "pull":
+        plan.add(_pull(image, build_id=build.id, cause=f"build {build.number} requested"))
+    elif image.kind == "build":
+        plan.add(_build(view, image, build))
+
+
+def _pull(image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
+    first = image.build is None or image.build.number <= 1
+    return PullImage(
+        key=object_key(IMAGE, image.id),
+        name=image.name,
+        cause=cause,
+        image_id=image.id,
+        build_id=build_id,
+        ref=image.ref,
+        credential=_credential(image),
+        accept_present=image.update_policy == "if_missing" and first,
+    )
+
+
+def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
+    request = BuildRequest(
+        ref=image.ref,
+        dockerfile=image.dockerfile,
+        files=tuple((file.path, file.content) for file in image.files),
+        build_args=image.build_args,
+        target=image.target,
+        pull_base=image.pull_base,
+        labels=view.labels_for(IMAGE, naming.LABEL_IMAGE, image.id),
+    )
+    return BuildImage(
+        key=object_key(IMAGE, image.id),
+        name=image.name,
+        cause=f"build {build.number} requested",
+        image_id=image.id,
+        build_id=build.id,
+        request=request,
+        credential=_as_credential(image.credential),
+    )
+
+
+def _cancel(
+    view: View, plan: PlanBuilder, image_id: str, build_id: str, *, name: str, cause: str
+) -> None:
+    if build_id in view.knows.cancelling:
+        return
+    plan.add(
+        CancelBuild(
+            key=object_key(IMAGE, image_id),
+            name=name,
+            cause=cause,
+            image_id=image_id,
+            build_id=build_id,
+        )
+    )
+
+
+def _credential(image: DesiredImage) -> Credential | None:
+    """A password goes to the very server it was given for, or nowhere."""
+    if image.credential is None or not same_server(image.ref, image.credential.server):
+        return None
+    return _as_credential(image.credential)
+
+
+def _as_credential(wire: RegistryCredential | None) -> Credential | None:
+    if wire is None:
+        return None
+    return Credential(server=wire.server, username=wire.username, password=wire.password)
+
+
+def digest_of(image: ObservedImage, ref: str) -> str:
+    repository = repository_of(ref)
+    for digest in image.digests:
+        name, _, value = digest.partition("@")
+        if name == repository:
+            return value
+    return ""
+
+
+def _record(view: View, image: DesiredImage) -> BuildRecord:
+    return view.knows.builds.get(image.build.id, _OPEN) if image.build else _OPEN
+
+
+def _settled(build: DesiredBuild | None, record: BuildRecord) -> bool:
+    ended = record.status in {"finished", "failed", "cancelled"}
+    return build is None or build.done or ended
+
+
+def _failed_sentence(image: DesiredImage, record: BuildRecord) -> str:
+    if record.status == "cancelled":
+        return f"Image {image.name} was cancelled; start it again."
+    verb = "pulled" if image.kind == "pull" else "built"
+    return f"Image {image.name} could not be {verb}: {record.message}"

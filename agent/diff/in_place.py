@@ -1,0 +1,171 @@
+"""Differences of a living container that need no new one: name, networks, limits, run state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.diff.chains import Chain, Parts, replace_briefly
+from agent.diff.container import nano_cpus, wanted_image
+from agent.diff.stored import read_stored
+from agent.protocol import naming
+from agent.protocol.report import FieldChange
+from agent.steps import Ref, UnpauseContainer, UpdateContainer
+
+if TYPE_CHECKING:
+    from agent.observed import Attachment, ObservedContainer
+
+_DEFAULT_NETWORK = "bridge"
+
+
+def in_place(chain: Chain, container: ObservedContainer, networks: tuple[Ref, ...]) -> None:
+    """`networks` are the engine networks the workspace wants. Edits and hand-made drift look the
+    same on the engine; the applied revision tells them apart."""
+    if _limits(chain, container, networks):
+        return
+    after = _name(chain, container)
+    after = _attachments(chain, container, networks, after)
+    _run_state(chain, container, after)
+
+
+def _edited(chain: Chain, container: ObservedContainer) -> bool:
+    workspace = chain.workspace
+    stored = read_stored(container.labels)
+    applied = chain.view.knows.applied.get(workspace.id, stored.revision if stored else 0)
+    return applied != workspace.revision
+
+
+def _name(chain: Chain, container: ObservedContainer) -> tuple[int, ...]:
+    wanted = naming.container_name(chain.name)
+    if container.name == wanted:
+        return ()
+    if wanted in chain.view.containers_by_name:
+        # Somebody else took the name: the container keeps running under its present one.
+        return ()
+    edited = _edited(chain, container)
+    renaming = replace(
+        chain,
+        cause="name changed" if edited else "renamed outside Trailer",
+        changes=(
+            FieldChange(
+                field="name",
+                old=container.name.removeprefix("trailer-"),
+                new=chain.name,
+                effect="in_place",
+            ),
+        ),
+    )
+    event = "rename" if edited else "heal"
+    return (renaming.rename(Ref(id=container.id), wanted, event=event),)
+
+
+def _attachments(
+    chain: Chain, container: ObservedContainer, networks: tuple[Ref, ...], after: tuple[int, ...]
+) -> tuple[int, ...]:
+    edited = _edited(chain, container)
+    here = Ref(id=container.id)
+    by_id = {place.network_id: place for place in container.attachments}
+    chain = replace(chain, cause="networks changed" if edited else "network cut outside Trailer")
+    for network in networks:
+        place = by_id.get(network.id) if network.id else None
+        if place and chain.name in place.aliases:
+            continue
+        if place:
+            after = (chain.disconnect(here, network, after=after),)
+        waits = after if network.node is None else (*after, network.node)
+        event = "connect" if edited else "heal"
+        after = (chain.connect(here, network, alias=chain.name, after=waits, event=event),)
+    if not networks and _default(chain) and not _on_default(container):
+        # Without networks of its own a workspace sits on the engine's default bridge.
+        after = (chain.connect(here, Ref(id=_default(chain)), alias="", after=after),)
+    wanted = {network.id for network in networks}
+    chain = replace(chain, cause="networks changed" if edited else "joined outside Trailer")
+    for place in container.attachments:
+        if place.network_id in wanted or not _may_leave(chain, place, networks):
+            continue
+        event = "disconnect" if edited else "heal"
+        after = (chain.disconnect(here, Ref(id=place.network_id), after=after, event=event),)
+    return after
+
+
+def _may_leave(chain: Chain, place: Attachment, networks: tuple[Ref, ...]) -> bool:
+    """Not the default bridge of a workspace without networks, nor the router's network, nor one
+    that is gone."""
+    if place.network_id not in chain.view.networks_by_id:
+        return False
+    if place.network_name == _DEFAULT_NETWORK:
+        return bool(networks)
+    return place.network_name != chain.view.desired.settings.router.network
+
+
+def _default(chain: Chain) -> str:
+    found = (n.id for n in chain.view.observed.networks if n.name == _DEFAULT_NETWORK)
+    return next(found, "")
+
+
+def _on_default(container: ObservedContainer) -> bool:
+    return any(place.network_name == _DEFAULT_NETWORK for place in container.attachments)
+
+
+def _limits(chain: Chain, container: ObservedContainer, networks: tuple[Ref, ...]) -> bool:
+    """Limits moved by `docker update`: put back in place; a limit that should not be there at all
+    cannot be lifted from a living container. True when the container is replaced."""
+    spec = chain.workspace.spec
+    cpus, memory = nano_cpus(spec), spec.memory_bytes or 0
+    changes = _limit_changes(container, cpus=cpus, memory=memory)
+    if not changes:
+        return False
+    chain = replace(chain, cause="limits were changed outside Trailer", changes=changes)
+    lifted = (container.nano_cpus and not cpus) or (container.memory_bytes and not memory)
+    image = wanted_image(chain.view, spec)
+    if lifted and image:
+        replace_briefly(chain, Parts(image=image, networks=networks), container)
+        return True
+    if not lifted:
+        step = UpdateContainer(
+            key=chain.key,
+            name=chain.name,
+            cause=chain.cause,
+            event="heal",
+            changes=changes,
+            container=Ref(id=container.id),
+            nano_cpus=cpus,
+            memory_bytes=memory,
+        )
+        chain.plan.add(step)
+    return False
+
+
+def _limit_changes(
+    container: ObservedContainer, *, cpus: int, memory: int
+) -> tuple[FieldChange, ...]:
+    pairs = (("cpus", container.nano_cpus, cpus), ("memory_bytes", container.memory_bytes, memory))
+    return tuple(
+        FieldChange(field=field, old=old or None, new=new or None, effect="in_place")
+        for field, old, new in pairs
+        if old != new
+    )
+
+
+def _run_state(chain: Chain, container: ObservedContainer, after: tuple[int, ...]) -> None:
+    ref = Ref(id=container.id)
+    if container.state == "paused":
+        step = UnpauseContainer(
+            key=chain.key,
+            name=chain.name,
+            cause="paused outside Trailer",
+            event="heal",
+            container=ref,
+        )
+        chain.plan.add(step, after=after)
+    elif container.state == "created":
+        replace(chain, cause="created but never started").start(
+            ref, after=after, event="start", begins="starting"
+        )
+    elif container.state == "exited":
+        by_us = container.id in chain.view.knows.stopped_ids or _edited(chain, container)
+        code = "" if container.exit_code is None else f" (exit code {container.exit_code})"
+        cause = "start requested" if by_us else f"stopped outside Trailer{code}"
+        replace(chain, cause=cause).start(
+            ref, after=after, event="start" if by_us else "heal", begins="starting"
+        )

@@ -1,0 +1,158 @@
+"""Networks: which to make, and which engine network each desired one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from agent.diff.view import View, object_key
+from agent.engine_requests import NetworkRequest
+from agent.plan import PlanBuilder, ResourceFinding
+from agent.protocol import naming
+from agent.steps import NETWORK, CreateNetwork, Ref, RemoveNetwork
+
+if TYPE_CHECKING:
+    from agent.observed import ObservedNetwork
+    from agent.protocol.state import DesiredNetwork
+
+_DRIVERS = frozenset({"bridge", "macvlan"})
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Either a reference to use (perhaps after `node`), or why there is none yet."""
+
+    ref: Ref | None = None
+    after: tuple[int, ...] = ()
+    problem: str = ""
+    waiting: bool = False
+
+
+def diff_networks(view: View, plan: PlanBuilder) -> dict[str, Ready]:
+    return {
+        network.id: _diff_network(view, plan, network)
+        for network in sorted(view.desired.networks, key=lambda n: (n.name, n.id))
+    }
+
+
+def _diff_network(view: View, plan: PlanBuilder, network: DesiredNetwork) -> Ready:
+    key = object_key(NETWORK, network.id)
+    if view.is_busy(key):
+        return Ready(problem=f"Waiting for network {network.name}.", waiting=True)
+    found = _find(view, network)
+    if found is not None and _stored(found) in ("", _essence(network)):
+        _report(plan, network, "created", engine_id=found.id)
+        return Ready(ref=Ref(id=found.id))
+    problem = _problem(view, network, found)
+    if problem:
+        _report(plan, network, "error", message=problem)
+        return Ready(problem=f"Network {network.name} is not ready: {problem}")
+    return _create(view, plan, network, found)
+
+
+def _problem(view: View, network: DesiredNetwork, found: ObservedNetwork | None) -> str:
+    held = view.knows.held.get(object_key(NETWORK, network.id))
+    if held:
+        return held
+    if network.driver not in _DRIVERS:
+        return f"Driver {network.driver} is not supported by this agent version."
+    holder = _foreign_holder(view, network)
+    if holder is not None:
+        return (
+            f"The name {holder.name} is held by network {holder.id[:12]}, "
+            "which Trailer did not make; rename or remove that one."
+        )
+    users = _users(view, found) if found else ()
+    if users:
+        return (
+            f"Its settings changed, but it is still used by {', '.join(users)}; "
+            "detach or stop them first."
+        )
+    return ""
+
+
+def _create(
+    view: View, plan: PlanBuilder, network: DesiredNetwork, found: ObservedNetwork | None
+) -> Ready:
+    key = object_key(NETWORK, network.id)
+    after: tuple[int, ...] = ()
+    cause = "not on the engine"
+    if found is not None:
+        cause = "settings changed"
+        removal = RemoveNetwork(key=key, name=network.name, cause=cause, engine_id=found.id)
+        after = (plan.add(removal),)
+    labels = view.labels_for(NETWORK, naming.LABEL_NETWORK, network.id)
+    labels[naming.LABEL_SPEC] = _essence(network)
+    request = NetworkRequest(
+        name=naming.network_name(network.name),
+        driver=network.driver,
+        internal=network.internal,
+        parent_interface=network.parent_interface,
+        subnet=network.subnet,
+        gateway=network.gateway,
+        ip_range=network.ip_range,
+        labels=labels,
+    )
+    step = CreateNetwork(key=key, name=network.name, cause=cause, request=request)
+    node = plan.add(step, after=after)
+    return Ready(ref=Ref(node=node), after=(node,))
+
+
+def _find(view: View, network: DesiredNetwork) -> ObservedNetwork | None:
+    """Names are not unique on older engines: ours is the signed one, the oldest id wins."""
+    ours = [
+        candidate
+        for candidate in view.observed.networks
+        if candidate.labels.get(naming.LABEL_NETWORK) == network.id
+        and view.owns_network(candidate)
+    ]
+    return min(ours, key=lambda candidate: candidate.id, default=None)
+
+
+def _foreign_holder(view: View, network: DesiredNetwork) -> ObservedNetwork | None:
+    name = naming.network_name(network.name)
+    return next(
+        (n for n in view.observed.networks if n.name == name and not view.owns_network(n)), None
+    )
+
+
+def _users(view: View, network: ObservedNetwork) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            container.name
+            for container in view.observed.containers
+            if any(place.network_id == network.id for place in container.attachments)
+        )
+    )
+
+
+def _essence(network: DesiredNetwork) -> str:
+    """What cannot change on a living network, in one fixed spelling."""
+    fields = ("driver", "internal", "parent_interface", "subnet", "gateway", "ip_range")
+    values = {name: getattr(network, name) for name in fields}
+    return msgspec.json.encode(values, order="deterministic").decode()
+
+
+def _stored(network: ObservedNetwork) -> str:
+    return network.labels.get(naming.LABEL_SPEC, "")
+
+
+def _report(
+    plan: PlanBuilder,
+    network: DesiredNetwork,
+    status: str,
+    *,
+    message: str = "",
+    engine_id: str = "",
+) -> None:
+    plan.findings.append(
+        ResourceFinding(
+            resource=NETWORK,
+            object_id=network.id,
+            status=status,
+            message=message,
+            engine_id=engine_id,
+        )
+    )

@@ -1,0 +1,72 @@
+"""Volumes: made when absent, never changed, removed only by tombstone (see cleanup)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.diff.networks import Ready
+from agent.diff.view import View, object_key
+from agent.engine_requests import VolumeRequest
+from agent.plan import PlanBuilder, ResourceFinding
+from agent.protocol import naming
+from agent.steps import VOLUME, CreateVolume
+
+if TYPE_CHECKING:
+    from agent.protocol.state import DesiredVolume
+
+
+def diff_volumes(view: View, plan: PlanBuilder) -> dict[str, Ready]:
+    return {
+        volume.id: _diff_volume(view, plan, volume)
+        for volume in sorted(view.desired.volumes, key=lambda v: (v.name, v.id))
+    }
+
+
+def _diff_volume(view: View, plan: PlanBuilder, volume: DesiredVolume) -> Ready:
+    if volume.kind == "bind":
+        # The host's own folder: the engine checks it when a container wants it.
+        _report(plan, volume, "created")
+        return Ready()
+    key = object_key(VOLUME, volume.id)
+    if view.is_busy(key):
+        return Ready(problem=f"Waiting for volume {volume.name}.", waiting=True)
+    name = naming.volume_name(volume.name)
+    found = view.volumes_by_name.get(name)
+    if found is not None and view.owns_volume(found):
+        _report(plan, volume, "created", engine_id=name)
+        return Ready()
+    problem = view.knows.held.get(key, "")
+    if volume.kind != "volume":
+        problem = f"Kind {volume.kind} is not supported by this agent version."
+    elif found is not None:
+        problem = f"The name {name} is held by a volume that Trailer did not make."
+    if problem:
+        _report(plan, volume, "error", message=problem)
+        return Ready(problem=f"Volume {volume.name} is not ready: {problem}")
+    labels = view.labels_for(VOLUME, naming.LABEL_VOLUME, volume.id)
+    step = CreateVolume(
+        key=key,
+        name=volume.name,
+        cause="not on the engine",
+        request=VolumeRequest(name=name, labels=labels),
+    )
+    return Ready(after=(plan.add(step),))
+
+
+def _report(
+    plan: PlanBuilder,
+    volume: DesiredVolume,
+    status: str,
+    *,
+    message: str = "",
+    engine_id: str = "",
+) -> None:
+    plan.findings.append(
+        ResourceFinding(
+            resource=VOLUME,
+            object_id=volume.id,
+            status=status,
+            message=message,
+            engine_id=engine_id,
+        )
+    )

@@ -1,0 +1,67 @@
+"""What the agent asks an engine to make: plain values built by the planner, read by an adapter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.protocol.spec import GpuSpec, HealthCheckSpec, MountSpec, PortSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkRequest:
+    name: str
+    driver: str = "bridge"
+    internal: bool = False
+    parent_interface: str = ""
+    subnet: str = ""
+    gateway: str = ""
+    ip_range: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeRequest:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerRequest:
+    """`env` holds secrets in the clear: it is never shown in a repr, a log or a plan."""
+
+    name: str
+    image: str
+    hostname: str
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False)
+    nano_cpus: int = 0
+    memory_bytes: int = 0
+    shm_bytes: int = 0
+    ports: tuple[PortSpec, ...] = ()
+    mounts: tuple[MountSpec, ...] = ()
+    gpus: GpuSpec | None = None
+    nested_virtualization: bool = False
+    health_check: HealthCheckSpec | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildRequest:
+    ref: str
+    dockerfile: str
+    files: tuple[tuple[str, str], ...] = ()
+    build_args: Mapping[str, str] = field(default_factory=dict, repr=False)
+    target: str = ""
+    pull_base: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credential:
+    server: str
+    username: str
+    password: str = field(repr=False)

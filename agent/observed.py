@@ -1,0 +1,81 @@
+"""What the engine says there is: one whole, lossless snapshot in the agent's own types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """One container's place on one network."""
+
+    network_id: str
+    network_name: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedContainer:
+    """`inspected` is False for containers known only from the list (never ours)."""
+
+    id: str
+    name: str
+    state: str
+    image_id: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    exit_code: int | None = None
+    error: str = ""
+    oom_killed: bool = False
+    started_at: str = ""
+    restart_count: int = 0
+    health: str = ""
+    health_output: str = ""
+    nano_cpus: int = 0
+    memory_bytes: int = 0
+    attachments: tuple[Attachment, ...] = ()
+    log_tail: str = ""
+    inspected: bool = True
+
+    @property
+    def is_up(self) -> bool:
+        """A process exists: paused and restarting count, created and exited do not."""
+        return self.state in {"running", "paused", "restarting"}
+
+    @property
+    def short_id(self) -> str:
+        return self.id[:12]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedNetwork:
+    id: str
+    name: str
+    driver: str = "bridge"
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedVolume:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedImage:
+    id: str
+    tags: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
+    size_bytes: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedState:
+    containers: tuple[ObservedContainer, ...] = ()
+    networks: tuple[ObservedNetwork, ...] = ()
+    volumes: tuple[ObservedVolume, ...] = ()
+    images: tuple[ObservedImage, ...] = ()

@@ -1,0 +1,34 @@
+"""Desired and observed in, plan out: pure, deterministic, without engine, clock or network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.diff.cleanup import Removals
+from agent.diff.images import diff_images
+from agent.diff.networks import diff_networks
+from agent.diff.view import Knowledge, View
+from agent.diff.volumes import diff_volumes
+from agent.diff.workspaces import WorkspaceDiff
+from agent.plan import Plan, PlanBuilder
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agent.observed import ObservedState
+    from agent.protocol.state import HostState
+
+
+def make_plan(
+    desired: HostState, observed: ObservedState, knows: Knowledge, *, now: datetime
+) -> Plan:
+    """The cycle's order: networks and volumes, images, workspaces, cleanup."""
+    view = View(desired=desired, observed=observed, knows=knows, now=now)
+    plan = PlanBuilder()
+    networks = diff_networks(view, plan)
+    volumes = diff_volumes(view, plan)
+    diff_images(view, plan)
+    removals = Removals(view, plan)
+    WorkspaceDiff(view, plan, networks=networks, volumes=volumes, removals=removals).run()
+    removals.finish()
+    return plan.build()

@@ -1,0 +1,134 @@
+"""Field-by-field comparison of two workspace specs, and what each difference does to a container.
+
+The agent plans with it and the server's preview answers with it, so both always agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from agent.protocol.report import FieldChange
+
+if TYPE_CHECKING:
+    from agent.protocol.spec import WorkspaceSpec
+
+NONE: Final = "none"
+IN_PLACE: Final = "in_place"
+REPLACE: Final = "replace"
+MASK: Final = "•••"
+
+# Spec attribute -> (the API's field name, effect of a difference).
+_FIELDS: Final[tuple[tuple[str, str, str], ...]] = (
+    ("name", "name", IN_PLACE),
+    ("image_ref", "image", REPLACE),
+    ("command", "command", REPLACE),
+    ("env", "env", REPLACE),
+    ("secret_env", "secret_env", REPLACE),
+    ("cpus", "cpus", REPLACE),
+    ("memory_bytes", "memory_bytes", REPLACE),
+    ("shm_bytes", "shm_bytes", REPLACE),
+    ("gpus", "gpus", REPLACE),
+    ("nested_virtualization", "nested_virtualization", REPLACE),
+    ("ports", "ports", REPLACE),
+    ("mounts", "mounts", REPLACE),
+    ("network_ids", "networks", IN_PLACE),
+    ("urls", "urls", IN_PLACE),
+    ("health_check", "health_check", REPLACE),
+    ("labels", "labels", REPLACE),
+    ("generation", "redeploy", REPLACE),
+)
+
+
+def normalise(spec: WorkspaceSpec) -> WorkspaceSpec:
+    """The one spelling of a spec: lists sorted, duplicates gone, empty GPU request dropped."""
+    gpus = spec.gpus
+    if gpus is not None and not gpus.count and not gpus.device_ids:
+        gpus = None
+    if gpus is not None:
+        gpus = msgspec.structs.replace(gpus, device_ids=tuple(sorted(set(gpus.device_ids))))
+    return msgspec.structs.replace(
+        spec,
+        env=dict(sorted(spec.env.items())),
+        secret_env=dict(sorted(spec.secret_env.items())),
+        labels=dict(sorted(spec.labels.items())),
+        cpus=None if spec.cpus is None else round(float(spec.cpus), 3),
+        gpus=gpus,
+        ports=tuple(sorted(set(spec.ports), key=_port_key)),
+        mounts=tuple(sorted(set(spec.mounts))),
+        network_ids=tuple(sorted(set(spec.network_ids))),
+        urls=tuple(sorted(set(spec.urls))),
+    )
+
+
+def stored_form(spec: WorkspaceSpec, host_key: str) -> WorkspaceSpec:
+    """The spec as kept in a container label: secret values become keyed digests."""
+    digests = {
+        name: hmac.new(host_key.encode(), value.encode(), hashlib.sha256).hexdigest()
+        for name, value in spec.secret_env.items()
+    }
+    return normalise(msgspec.structs.replace(spec, secret_env=digests))
+
+
+def compare(
+    old: WorkspaceSpec, new: WorkspaceSpec, *, router_mode: str = "none"
+) -> tuple[FieldChange, ...]:
+    """Differences that matter, in a fixed order; both specs in the same form (plain or stored)."""
+    old, new = normalise(old), normalise(new)
+    changes = []
+    for attribute, field, usual_effect in _FIELDS:
+        before, after = getattr(old, attribute), getattr(new, attribute)
+        if before == after:
+            continue
+        labelled = field == "urls" and router_mode == "traefik-labels"
+        effect = REPLACE if labelled else usual_effect
+        shown = _shown(field, before, after)
+        changes.append(FieldChange(field=field, old=shown[0], new=shown[1], effect=effect))
+    if _image_moved(old, new):
+        changes.append(
+            FieldChange(
+                field="image",
+                old=old.image_engine_id,
+                new=new.image_engine_id,
+                effect=REPLACE,
+            )
+        )
+    return tuple(changes)
+
+
+def overall_effect(changes: tuple[FieldChange, ...]) -> str:
+    effects = {change.effect for change in changes}
+    return next((effect for effect in (REPLACE, IN_PLACE) if effect in effects), NONE)
+
+
+def replaces_without_downtime(spec: WorkspaceSpec) -> bool:
+    """Old and new can run side by side only with a health check and no fixed host port."""
+    return spec.health_check is not None and not any(port.host_port for port in spec.ports)
+
+
+def _image_moved(old: WorkspaceSpec, new: WorkspaceSpec) -> bool:
+    """Same reference, other content; unknown ids never count as a difference."""
+    return (
+        old.image_ref == new.image_ref
+        and bool(old.image_engine_id)
+        and bool(new.image_engine_id)
+        and old.image_engine_id != new.image_engine_id
+    )
+
+
+def _shown(field: str, before: Any, after: Any) -> tuple[Any, Any]:
+    if field in {"env", "secret_env", "labels"}:
+        return _changed_entries(field, before, after), _changed_entries(field, after, before)
+    return msgspec.to_builtins(before), msgspec.to_builtins(after)
+
+
+def _changed_entries(field: str, mine: dict[str, str], other: dict[str, str]) -> dict[str, str]:
+    entries = {key: value for key, value in mine.items() if other.get(key) != value}
+    return dict.fromkeys(entries, MASK) if field == "secret_env" else entries
+
+
+def _port_key(port: Any) -> tuple[int, str, int, str]:
+    return (port.container_port, port.protocol, port.host_port or 0, port.host_ip)

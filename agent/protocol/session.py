@@ -1,0 +1,84 @@
+"""Enrolment, session and heartbeat messages."""
+
+from __future__ import annotations
+
+import msgspec
+
+from agent.protocol.state import HostSettings
+
+
+class EnrolRequest(msgspec.Struct, frozen=True, kw_only=True):
+    token: str
+    agent_version: str = ""
+    engine_id: str = ""
+    hostname: str = ""
+
+
+class EnrolReply(msgspec.Struct, frozen=True, kw_only=True):
+    """`host_key` signs the labels of what this host's agent makes."""
+
+    token: str
+    host_id: str
+    host_name: str
+    host_key: str
+
+
+class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    agent_version: str
+    protocol: int
+    engine_id: str = ""
+    hostname: str = ""
+    capabilities: tuple[str, ...] = ()
+
+
+class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
+    epoch: int
+    host_id: str
+    host_name: str
+    settings: HostSettings
+
+
+class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
+    id: str = ""
+    name: str = ""
+    version: str = ""
+    api_version: str = ""
+    runtimes: tuple[str, ...] = ()
+    storage_driver: str = ""
+    live_restore: bool = False
+
+
+class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    addresses: tuple[str, ...] = ()
+    mac: str = ""
+    up: bool = True
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    memory_bytes: int = 0
+    index: int = 0
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """`message` is the engine's trouble in words; empty while all is well."""
+
+    epoch: int
+    agent_version: str
+    engine: EngineInfo | None = None
+    capabilities: tuple[str, ...] = ()
+    interfaces: tuple[NetworkInterface, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    cpu_count: int = 0
+    memory_bytes: int = 0
+    disk_free_bytes: int = 0
+    disk_total_bytes: int = 0
+    agent_time: str = ""
+    message: str = ""
+
+
+class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):
+    settings: HostSettings
+    server_time: str = ""

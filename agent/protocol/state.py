@@ -1,0 +1,161 @@
+"""The state document: everything one host should have, sent whole and validated whole."""
+
+from __future__ import annotations
+
+import msgspec
+
+from agent.protocol.spec import WorkspaceSpec
+
+
+class RouterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    mode: str = "none"
+    network: str = ""
+    entrypoint: str = ""
+    certresolver: str = ""
+    managed: bool = False
+    image: str = ""
+
+
+class NvidiaSettings(msgspec.Struct, frozen=True, kw_only=True):
+    deploy_driver: bool = False
+    deploy_toolkit: bool = False
+    driver_image: str = ""
+    toolkit_image: str = ""
+
+
+class MetricsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    host: bool = True
+    gpu: bool = True
+    workspace: bool = True
+    retention_days: int = 7
+
+
+class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Per-host switches; travel in the session, heartbeat and state answers, applied at once."""
+
+    enabled: bool = True
+    reconcile_interval: float = 10.0
+    heartbeat_interval: float = 15.0
+    build_timeout: float = 1800.0
+    pull_timeout: float = 1800.0
+    router: RouterSettings = RouterSettings()
+    nvidia: NvidiaSettings = NvidiaSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    agent_image: str = ""
+    maintenance_schedule: str = ""
+
+
+class DesiredNetwork(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    driver: str = "bridge"
+    internal: bool = False
+    parent_interface: str = ""
+    subnet: str = ""
+    gateway: str = ""
+    ip_range: str = ""
+    revision: int = 1
+
+
+class DesiredVolume(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    kind: str = "volume"
+    source: str = ""
+    revision: int = 1
+
+
+class RegistryCredential(msgspec.Struct, frozen=True, kw_only=True):
+    server: str
+    username: str
+    password: str
+
+
+class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    content: str
+
+
+class DesiredBuild(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest build row of an image. `cancel` asks the agent to end it."""
+
+    id: str
+    number: int
+    cancel: bool = False
+    # The user asked for a pull again: an image that is already there does not end it at once.
+    force: bool = False
+    # True once the server has a terminal result: the agent has nothing to run for it.
+    done: bool = False
+
+
+class DesiredImage(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    kind: str
+    # What the engine calls the result: the reference for kind pull, `build_ref(id)` otherwise.
+    ref: str
+    reference: str = ""
+    dockerfile: str = ""
+    files: tuple[BuildFile, ...] = ()
+    build_args: dict[str, str] = {}
+    target: str = ""
+    pull_base: bool = False
+    update_policy: str = "if_missing"
+    push: bool = False
+    enabled: bool = True
+    credential: RegistryCredential | None = None
+    build: DesiredBuild | None = None
+    revision: int = 1
+
+
+class DesiredWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    revision: int
+    desired_state: str
+    spec: WorkspaceSpec
+    startup_timeout: float = 60.0
+    drain_timeout: float = 10.0
+    stack_id: str = ""
+    service: str = ""
+
+
+class DesiredSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    image_id: str
+    workspace_id: str
+    ref: str
+
+
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's explicit order to remove one object (and, for volumes and images, its data)."""
+
+    id: str
+    kind: str
+    object_id: str
+    # The engine's name of the object: container, network or volume name, or image reference.
+    name: str
+
+
+class HostState(msgspec.Struct, frozen=True, kw_only=True):
+    host_id: str
+    protocol: int
+    # Rises only when an admin confirms a restored database; see the agent's removal brake.
+    state_epoch: int
+    version: int
+    settings: HostSettings
+    networks: tuple[DesiredNetwork, ...] = ()
+    volumes: tuple[DesiredVolume, ...] = ()
+    images: tuple[DesiredImage, ...] = ()
+    workspaces: tuple[DesiredWorkspace, ...] = ()
+    snapshots: tuple[DesiredSnapshot, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+
+
+def decode_state(body: bytes) -> HostState:
+    """Raise msgspec.ValidationError (or DecodeError) unless the whole document is well formed."""
+    return msgspec.json.decode(body, type=HostState)
+
+
+def encode_state(state: HostState) -> bytes:
+    """Deterministic bytes: the ETag is their digest."""
+    return msgspec.json.encode(state, order="deterministic")

@@ -1,0 +1,311 @@
+"""The Docker engine behind the port: observation and verbs; 304 and a 404 on removal succeed."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import Conflict, EngineError, NotFound
+from agent.image_refs import split_tag
+from agent.observed import ObservedContainer, ObservedImage, ObservedState
+from agent.protocol import naming
+from agent.runtime import docker_parse as parse
+from agent.runtime.docker_client import (
+    CHANGE,
+    IDLE_OUTPUT,
+    Connections,
+    CuttableStream,
+    RecordingClient,
+)
+from agent.runtime.docker_output import build_output, pull_output
+from agent.runtime.docker_requests import (
+    DOCKERFILE_NAME,
+    build_context,
+    container_config,
+    network_config,
+)
+from agent.runtime.port import EngineEvent, Health, Look, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agent.engine_requests import (
+        BuildRequest,
+        ContainerRequest,
+        Credential,
+        NetworkRequest,
+        VolumeRequest,
+    )
+    from agent.protocol.session import EngineInfo
+
+_EVENTS = {
+    "type": ["container", "network", "volume", "image"],
+    "event": [
+        *("start", "die", "destroy", "oom", "health_status", "pause", "unpause", "rename"),
+        *("update", "connect", "disconnect", "delete", "untag"),
+    ],
+}
+_TAIL_LINES = 10
+PULL_IDLE = 120
+
+
+class DockerRuntime:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._engine = Connections(dict(environment))
+        self._lock = threading.Lock()
+        self._network_ids: dict[str, str] = {}
+        self._inspected: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
+
+    @property
+    def calls(self) -> int:
+        return self._engine.calls
+
+    def health(self) -> Health:
+        return Health(message=self._engine.health())
+
+    def info(self) -> EngineInfo:
+        info = self._engine.run(lambda api: api.info())
+        version = self._engine.run(lambda api: api.version())
+        return parse.engine_info(info, version)
+
+    # --- observation --------------------------------------------------------------------------
+
+    def observe(self, look: Look) -> ObservedState:
+        """Whole or not at all: an error leaves through the exception, never as an empty list."""
+        run = self._engine.run
+        networks = tuple(parse.network(raw) for raw in run(lambda api: api.networks()))
+        volumes = run(lambda api: api.volumes()).get("Volumes") or ()
+        images = run(lambda api: api.images())
+        listed = run(lambda api: api.containers(all=True))
+        network_ids = {network.name: network.id for network in networks}
+        self._network_ids = network_ids
+        return ObservedState(
+            containers=self._containers(listed, look, network_ids),
+            networks=networks,
+            volumes=tuple(parse.volume(raw) for raw in volumes),
+            images=tuple(parse.listed_image(raw) for raw in images),
+        )
+
+    def _containers(
+        self, listed: list[Mapping[str, Any]], look: Look, network_ids: Mapping[str, str]
+    ) -> tuple[ObservedContainer, ...]:
+        found = []
+        remembered: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
+        for raw in listed:
+            container = parse.listed_container(raw)
+            if not _matters(container, look):
+                found.append(container)
+                continue
+            mark = parse.list_fingerprint(raw)
+            known = self._inspected.get(container.id)
+            stale = look.full or container.id in look.changed_ids
+            if known and known[0] == mark and not stale:
+                inspected = known[1]
+            else:
+                try:
+                    inspected = self._inspect(container.id, network_ids)
+                except NotFound:
+                    # Removed since it was listed: that is what the next look would say.
+                    continue
+            remembered[container.id] = (mark, inspected)
+            found.append(inspected)
+        with self._lock:
+            self._inspected = remembered
+        return tuple(found)
+
+    def inspect_container(self, container_id: str) -> ObservedContainer:
+        return self._inspect(container_id, self._network_ids)
+
+    def _inspect(self, container_id: str, network_ids: Mapping[str, str]) -> ObservedContainer:
+        raw = self._engine.run(lambda api: api.inspect_container(container_id))
+        container = parse.inspected_container(raw, network_ids)
+        troubled = container.state == "restarting" or container.health == "unhealthy"
+        if troubled or container.restart_count or container.error:
+            return parse.with_log_tail(container, self._log_tail(container_id))
+        return container
+
+    def _log_tail(self, container_id: str) -> str:
+        try:
+            raw = self._engine.run(lambda api: api.logs(container_id, tail=_TAIL_LINES))
+        except EngineError:
+            # A message is poorer without its log; the observation is still whole.
+            return ""
+        return bytes(raw).decode(errors="replace").strip()
+
+    def inspect_image(self, ref: str) -> ObservedImage:
+        return parse.listed_image(self._engine.run(lambda api: api.inspect_image(ref)))
+
+    def events(self) -> CuttableStream[EngineEvent]:
+        client = self._engine.own_client(None)
+        raw = self._engine.run(lambda _: client.events(decode=True, filters=_EVENTS))
+        return CuttableStream((parse.event(item) for item in raw), client)
+
+    # --- containers ---------------------------------------------------------------------------
+
+    def create_container(self, request: ContainerRequest, *, network_id: str, alias: str) -> str:
+        config = container_config(request, network_id=network_id, alias=alias)
+        created = self._engine.run(
+            lambda api: api.create_container_from_config(config, name=request.name),
+            deadline=CHANGE,
+        )
+        return str(created["Id"])
+
+    def start_container(self, container_id: str) -> None:
+        self._engine.run(lambda api: api.start(container_id), deadline=CHANGE)
+
+    def stop_container(self, container_id: str, *, timeout: float) -> None:
+        # The client adds the grace to its own deadline.
+        grace = max(0, round(timeout))
+        self._engine.run(lambda api: api.stop(container_id, timeout=grace), deadline=15)
+
+    def unpause_container(self, container_id: str) -> None:
+        try:
+            self._engine.run(lambda api: api.unpause(container_id), deadline=CHANGE)
+        except EngineError as problem:
+            if "not paused" not in str(problem):
+                raise
+
+    def update_container(self, container_id: str, *, nano_cpus: int, memory_bytes: int) -> None:
+        data: dict[str, int] = {}
+        if nano_cpus:
+            data["NanoCpus"] = nano_cpus
+        if memory_bytes:
+            data.update({"Memory": memory_bytes, "MemorySwap": memory_bytes * 2})
+        self._engine.run(
+            lambda api: api._result(
+                api._post_json(api._url("/containers/{0}/update", container_id), data=data), True
+            ),
+            deadline=CHANGE,
+        )
+
+    def rename_container(self, container_id: str, name: str) -> None:
+        self._engine.run(lambda api: api.rename(container_id, name), deadline=CHANGE)
+
+    def remove_container(self, container_id: str, *, with_volumes: bool) -> None:
+        try:
+            self._engine.run(
+                lambda api: api.remove_container(container_id, v=with_volumes, force=True),
+                deadline=CHANGE,
+            )
+        except NotFound:
+            return
+        except Conflict as problem:
+            if "already in progress" not in str(problem):
+                raise
+
+    # --- networks and volumes -----------------------------------------------------------------
+
+    def connect_network(self, network_id: str, container_id: str, *, alias: str) -> None:
+        aliases = [alias] if alias else None
+        try:
+            self._engine.run(
+                lambda api: api.connect_container_to_network(
+                    container_id, network_id, aliases=aliases
+                ),
+                deadline=CHANGE,
+            )
+        except EngineError as problem:
+            if "already exists" not in str(problem):
+                raise
+
+    def disconnect_network(self, network_id: str, container_id: str) -> None:
+        try:
+            self._engine.run(
+                lambda api: api.disconnect_container_from_network(
+                    container_id, network_id, force=True
+                ),
+                deadline=CHANGE,
+            )
+        except EngineError as problem:
+            if "is not connected" not in str(problem):
+                raise
+
+    def create_network(self, request: NetworkRequest) -> str:
+        config = network_config(request)
+        created = self._engine.run(
+            lambda api: api._result(
+                api._post_json(api._url("/networks/create"), data=config), True
+            ),
+            deadline=CHANGE,
+        )
+        return str(created["Id"])
+
+    def remove_network(self, network_id: str) -> None:
+        try:
+            self._engine.run(lambda api: api.remove_network(network_id), deadline=CHANGE)
+        except NotFound:
+            return
+
+    def create_volume(self, request: VolumeRequest) -> str:
+        created = self._engine.run(
+            lambda api: api.create_volume(request.name, labels=dict(request.labels)),
+            deadline=CHANGE,
+        )
+        return str(created["Name"])
+
+    def remove_volume(self, name: str) -> None:
+        try:
+            self._engine.run(lambda api: api.remove_volume(name), deadline=CHANGE)
+        except NotFound:
+            return
+
+    # --- images -------------------------------------------------------------------------------
+
+    def remove_image(self, ref: str) -> None:
+        try:
+            self._engine.run(lambda api: api.remove_image(ref), deadline=CHANGE)
+        except NotFound:
+            return
+
+    def pull_image(self, ref: str, credential: Credential | None) -> CuttableStream[Output]:
+        client = self._engine.own_client(PULL_IDLE)
+        repository, tag = split_tag(ref)
+        auth = {} if credential is None else _auth(credential)
+        raw = self._engine.run(
+            lambda _: client.pull(repository, tag=tag, stream=True, decode=True, auth_config=auth)
+        )
+        return CuttableStream(pull_output(raw), client)
+
+    def build_image(
+        self, request: BuildRequest, credential: Credential | None
+    ) -> CuttableStream[Output]:
+        client = self._engine.own_client(IDLE_OUTPUT)
+        if credential is not None:
+            client.build_credentials = {credential.server: _auth(credential)}
+        raw = self._engine.run(lambda _: _start_build(client, request))
+        return CuttableStream(build_output(raw), client)
+
+
+def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any]:
+    answer: Iterator[Any] = client.build(
+        fileobj=build_context(request),
+        custom_context=True,
+        dockerfile=DOCKERFILE_NAME,
+        tag=request.ref,
+        buildargs=dict(request.build_args),
+        target=request.target or None,
+        pull=request.pull_base,
+        labels=dict(request.labels),
+        rm=True,
+        forcerm=True,
+        decode=True,
+        timeout=IDLE_OUTPUT,
+    )
+    return answer
+
+
+def _auth(credential: Credential) -> dict[str, str]:
+    return {
+        "username": credential.username,
+        "password": credential.password,
+        "serveraddress": credential.server,
+    }
+
+
+def _matters(container: ObservedContainer, look: Look) -> bool:
+    """Ours by label or journal, or the holder of a name we want."""
+    return (
+        container.id in look.container_ids
+        or container.name in look.container_names
+        or container.labels.get(naming.LABEL_HOST) == look.host_id != ""
+    )

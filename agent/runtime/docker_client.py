@@ -1,0 +1,179 @@
+"""Connections to a Docker engine: lazy, one per class of deadline, errors in our own types."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import docker
+import requests
+from docker.auth import encode_header
+from docker.errors import APIError, DockerException
+from docker.types.daemon import CancellableStream
+from docker.utils import kwargs_from_env
+
+from agent import clock
+from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
+
+QUICK = 10
+CHANGE = 60
+IDLE_OUTPUT = 600
+# A call that takes longer than this is worth a word in the heartbeat while it hangs.
+SLOW = 5.0
+
+Result = TypeVar("Result")
+
+
+class RecordingClient(docker.APIClient):
+    """Remembers its last answer so that a silent stream can be cut from another thread, and sends
+    registry passwords only where it is told to, never those of the user who runs the agent."""
+
+    build_credentials: dict[str, dict[str, str]]
+    last_response: requests.Response | None = None
+
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        response = super().send(request, **kwargs)
+        self.last_response = response
+        return response
+
+    def _set_auth_headers(self, headers: dict[str, Any]) -> None:
+        credentials = getattr(self, "build_credentials", {})
+        headers["X-Registry-Config"] = encode_header(credentials)
+
+
+class Connections:
+    """Counts every call, knows the oldest unanswered one, negotiates the API version once."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._settings: dict[str, Any] = dict(kwargs_from_env(environment=environment))
+        self._lock = threading.Lock()
+        self._clients: dict[int | None, RecordingClient] = {}
+        self._version = ""
+        self._numbers = itertools.count()
+        self._open: dict[int, float] = {}
+        self._calls = 0
+        self._trouble = ""
+
+    @property
+    def calls(self) -> int:
+        return self._calls
+
+    def health(self) -> str:
+        """A sentence while the engine is in trouble; calls that still hang count already."""
+        with self._lock:
+            oldest = min(self._open.values(), default=None)
+            trouble = self._trouble
+        if trouble:
+            return trouble
+        if oldest is not None and clock.monotonic() - oldest > SLOW:
+            seconds = round(clock.monotonic() - oldest)
+            return f"The container engine has not answered for {seconds} seconds."
+        return ""
+
+    def run(self, call: Callable[[Any], Result], *, deadline: int = QUICK) -> Result:
+        """One engine call. The deadline belongs to the client that makes it."""
+        number = next(self._numbers)
+        with self._lock:
+            self._calls += 1
+            self._open[number] = clock.monotonic()
+        try:
+            result = call(self.client(deadline))
+        except Exception as problem:
+            translated = _translated(problem)
+            with self._lock:
+                self._trouble = (
+                    str(translated) if isinstance(translated, EngineUnavailable) else ""
+                )
+            if translated is problem:
+                raise
+            raise translated from problem
+        finally:
+            with self._lock:
+                self._open.pop(number, None)
+        with self._lock:
+            self._trouble = ""
+        return result
+
+    def client(self, deadline: int | None) -> RecordingClient:
+        with self._lock:
+            known = self._clients.get(deadline)
+        if known is not None:
+            return known
+        client = self.own_client(deadline)
+        with self._lock:
+            return self._clients.setdefault(deadline, client)
+
+    def own_client(self, deadline: int | None) -> RecordingClient:
+        """A connection nobody else uses: closing it ends what runs on it."""
+        version = self._negotiated()
+        return RecordingClient(**self._settings, version=version, timeout=deadline or QUICK)
+
+    def _negotiated(self) -> str:
+        if not self._version:
+            probe = RecordingClient(**self._settings, version="auto", timeout=QUICK)
+            self._version = probe.api_version
+            probe.close()
+        return self._version
+
+
+class CuttableStream(Iterator[Result]):
+    """A long answer; `close` may be called by another thread and ends the engine's work."""
+
+    def __init__(self, items: Iterator[Result], client: RecordingClient) -> None:
+        self._items = items
+        self._client = client
+        self._closed = False
+
+    def __next__(self) -> Result:
+        try:
+            return next(self._items)
+        except StopIteration:
+            raise
+        except Exception as problem:
+            if self._closed:
+                raise StopIteration from None
+            translated = _translated(problem)
+            if translated is problem:
+                raise
+            raise translated from problem
+
+    def close(self) -> None:
+        self._closed = True
+        response = self._client.last_response
+        if response is not None and not response.raw.closed:
+            try:
+                CancellableStream(iter(()), response).close()
+            except (OSError, AttributeError, DockerException):
+                # Already over: there is no socket left to cut.
+                response.close()
+        self._client.close()
+
+
+def _translated(problem: Exception) -> Exception:
+    if isinstance(problem, APIError):
+        return _refusal(problem)
+    if isinstance(problem, requests.exceptions.Timeout) or "timed out" in str(problem).lower():
+        return EngineUnavailable("The container engine did not answer in time.")
+    if isinstance(problem, requests.exceptions.RequestException | DockerException | OSError):
+        return EngineUnavailable(f"The container engine cannot be reached: {_short(problem)}")
+    return problem
+
+
+def _refusal(problem: APIError) -> EngineError:
+    text = str(problem.explanation or problem).strip()
+    status = problem.status_code
+    if status == 404:
+        return NotFound(text)
+    if status == 409:
+        return Conflict(text)
+    return EngineError(text)
+
+
+def _short(problem: Exception) -> str:
+    """The innermost reason, without the wrapping of three libraries."""
+    inner: BaseException = problem
+    while inner.__cause__ or inner.__context__:
+        inner = inner.__cause__ or inner.__context__ or inner
+    return str(inner) or type(inner).__name__

@@ -1,0 +1,154 @@
+"""The engine's JSON to the agent's types; pure, so that every odd answer can be a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent.observed import (
+    Attachment,
+    ObservedContainer,
+    ObservedImage,
+    ObservedNetwork,
+    ObservedVolume,
+)
+from agent.protocol.session import EngineInfo
+from agent.runtime.port import EngineEvent
+
+Json = Mapping[str, Any]
+
+
+def listed_container(raw: Json) -> ObservedContainer:
+    """From the list endpoint: good enough for containers that are not ours."""
+    names = sorted(raw.get("Names") or [], key=len)
+    settings = raw.get("NetworkSettings") or {}
+    return ObservedContainer(
+        id=raw["Id"],
+        name=(names[0] if names else "").lstrip("/"),
+        state=str(raw.get("State") or ""),
+        image_id=str(raw.get("ImageID") or ""),
+        labels=raw.get("Labels") or {},
+        attachments=_attachments(settings.get("Networks") or {}, {}),
+        inspected=False,
+    )
+
+
+def list_fingerprint(raw: Json) -> tuple[object, ...]:
+    """Changes whenever an inspection would differ in a way the list can show."""
+    status = str(raw.get("Status") or "")
+    health = status.partition("(")[2]
+    networks = (raw.get("NetworkSettings") or {}).get("Networks") or {}
+    ids = tuple(sorted(str(place.get("NetworkID")) for place in networks.values()))
+    return (tuple(raw.get("Names") or ()), raw.get("State"), raw.get("ImageID"), health, ids)
+
+
+def inspected_container(raw: Json, network_ids: Mapping[str, str]) -> ObservedContainer:
+    """`network_ids` maps names to ids: a container that never ran knows its network by name."""
+    state, host = raw.get("State") or {}, raw.get("HostConfig") or {}
+    health = state.get("Health") or {}
+    settings = raw.get("NetworkSettings") or {}
+    started = str(state.get("StartedAt") or "")
+    return ObservedContainer(
+        id=raw["Id"],
+        name=str(raw.get("Name") or "").lstrip("/"),
+        state=_state(state),
+        image_id=str(raw.get("Image") or ""),
+        labels=(raw.get("Config") or {}).get("Labels") or {},
+        exit_code=state.get("ExitCode"),
+        error=str(state.get("Error") or ""),
+        oom_killed=bool(state.get("OOMKilled")),
+        started_at="" if started.startswith("0001-") else started,
+        restart_count=int(raw.get("RestartCount") or 0),
+        health=_health(health),
+        health_output=_health_output(health),
+        nano_cpus=int(host.get("NanoCpus") or 0),
+        memory_bytes=int(host.get("Memory") or 0),
+        attachments=_attachments(settings.get("Networks") or {}, network_ids),
+    )
+
+
+def with_log_tail(container: ObservedContainer, tail: str) -> ObservedContainer:
+    return replace(container, log_tail=tail[-2000:])
+
+
+def _state(state: Json) -> str:
+    for flag, name in (("Dead", "dead"), ("Restarting", "restarting"), ("Paused", "paused")):
+        if state.get(flag):
+            return name
+    return str(state.get("Status") or "")
+
+
+def _health(health: Json) -> str:
+    status = str(health.get("Status") or "")
+    return "" if status == "none" else status
+
+
+def _health_output(health: Json) -> str:
+    log = health.get("Log") or []
+    return str(log[-1].get("Output") or "").strip()[-1000:] if log else ""
+
+
+def _attachments(networks: Json, network_ids: Mapping[str, str]) -> tuple[Attachment, ...]:
+    places = []
+    known = {engine_id: label for label, engine_id in network_ids.items()}
+    for name, raw in sorted(networks.items()):
+        place = raw or {}
+        network_id = place.get("NetworkID") or network_ids.get(name) or name
+        places.append(
+            Attachment(
+                network_id=network_id,
+                network_name=known.get(network_id, name),
+                aliases=tuple(sorted(place.get("Aliases") or ())),
+            )
+        )
+    return tuple(places)
+
+
+def network(raw: Json) -> ObservedNetwork:
+    return ObservedNetwork(
+        id=raw["Id"],
+        name=raw["Name"],
+        driver=str(raw.get("Driver") or ""),
+        labels=raw.get("Labels") or {},
+    )
+
+
+def volume(raw: Json) -> ObservedVolume:
+    return ObservedVolume(name=raw["Name"], labels=raw.get("Labels") or {})
+
+
+def listed_image(raw: Json) -> ObservedImage:
+    return ObservedImage(
+        id=raw["Id"],
+        tags=tuple(tag for tag in raw.get("RepoTags") or () if tag != "<none>:<none>"),
+        digests=tuple(d for d in raw.get("RepoDigests") or () if not d.startswith("<none>")),
+        size_bytes=int(raw.get("Size") or 0),
+        labels=raw.get("Labels") or (raw.get("Config") or {}).get("Labels") or {},
+    )
+
+
+def event(raw: Json) -> EngineEvent:
+    actor = raw.get("Actor") or {}
+    attributes = actor.get("Attributes") or {}
+    kind, engine_id = str(raw.get("Type") or ""), str(actor.get("ID") or raw.get("id") or "")
+    action = str(raw.get("Action") or raw.get("status") or "").partition(":")[0]
+    return EngineEvent(
+        kind=kind,
+        action=action,
+        id=engine_id,
+        container_id=engine_id if kind == "container" else str(attributes.get("container") or ""),
+        workspace_id=str(attributes.get("trailer.workspace") or ""),
+    )
+
+
+def engine_info(info: Json, version: Json) -> EngineInfo:
+    return EngineInfo(
+        id=str(info.get("ID") or ""),
+        name=str(info.get("Name") or ""),
+        version=str(version.get("Version") or ""),
+        api_version=str(version.get("ApiVersion") or ""),
+        runtimes=tuple(sorted(info.get("Runtimes") or {})),
+        storage_driver=str(info.get("Driver") or ""),
+        live_restore=bool(info.get("LiveRestoreEnabled")),
+    )

@@ -1,0 +1,125 @@
+"""What the agent needs of a container engine, in its own types; errors are `EngineError`s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent.engine_requests import (
+        BuildRequest,
+        ContainerRequest,
+        Credential,
+        NetworkRequest,
+        VolumeRequest,
+    )
+    from agent.observed import ObservedContainer, ObservedImage, ObservedState
+    from agent.protocol.session import EngineInfo
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What an observation must see in detail. `full` forgets every remembered inspection."""
+
+    container_names: frozenset[str] = frozenset()
+    container_ids: frozenset[str] = frozenset()
+    host_id: str = ""
+    changed_ids: frozenset[str] = frozenset()
+    full: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineEvent:
+    """A hint that something happened; `key` names the workspace when the labels say so."""
+
+    kind: str
+    action: str
+    id: str
+    container_id: str = ""
+    workspace_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """One piece of a pull's or build's output; an `error` ends it."""
+
+    text: str = ""
+    progress: int | None = None
+    error: str = ""
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Stream(Protocol[T_co]):
+    """An iterator that another thread may close."""
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """Whether the engine answers; `message` is empty while it does."""
+
+    message: str = ""
+
+
+class Runtime(Protocol):
+    """Calls are safe from several threads. 304, and 404 on removal, count as success."""
+
+    def observe(self, look: Look) -> ObservedState: ...
+
+    def inspect_container(self, container_id: str) -> ObservedContainer: ...
+
+    def inspect_image(self, ref: str) -> ObservedImage: ...
+
+    def create_container(
+        self, request: ContainerRequest, *, network_id: str, alias: str
+    ) -> str: ...
+
+    def start_container(self, container_id: str) -> None: ...
+
+    def stop_container(self, container_id: str, *, timeout: float) -> None: ...
+
+    def unpause_container(self, container_id: str) -> None: ...
+
+    def update_container(
+        self, container_id: str, *, nano_cpus: int, memory_bytes: int
+    ) -> None: ...
+
+    def rename_container(self, container_id: str, name: str) -> None: ...
+
+    def remove_container(self, container_id: str, *, with_volumes: bool) -> None: ...
+
+    def connect_network(self, network_id: str, container_id: str, *, alias: str) -> None: ...
+
+    def disconnect_network(self, network_id: str, container_id: str) -> None: ...
+
+    def create_network(self, request: NetworkRequest) -> str: ...
+
+    def remove_network(self, network_id: str) -> None: ...
+
+    def create_volume(self, request: VolumeRequest) -> str: ...
+
+    def remove_volume(self, name: str) -> None: ...
+
+    def remove_image(self, ref: str) -> None: ...
+
+    def pull_image(self, ref: str, credential: Credential | None) -> Stream[Output]: ...
+
+    def build_image(
+        self, request: BuildRequest, credential: Credential | None
+    ) -> Stream[Output]: ...
+
+    def events(self) -> Stream[EngineEvent]: ...
+
+    def info(self) -> EngineInfo: ...
+
+    def health(self) -> Health: ...
+
+    @property
+    def calls(self) -> int: ...

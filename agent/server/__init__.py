@@ -1,0 +1,1 @@
+"""The control plane behind a port: HTTP for requests, one WebSocket for nudges."""

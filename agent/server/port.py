@@ -1,0 +1,43 @@
+"""What the agent needs of a server; errors are `ServerError`s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from agent.protocol.report import Report, ReportReply
+    from agent.protocol.session import (
+        EnrolReply,
+        EnrolRequest,
+        Heartbeat,
+        HeartbeatReply,
+        SessionReply,
+        SessionRequest,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """A state document as bytes, with the tag to ask again."""
+
+    body: bytes
+    etag: str
+
+
+class Server(Protocol):
+    def enrol(self, request: EnrolRequest) -> EnrolReply: ...
+
+    def open_session(self, request: SessionRequest) -> SessionReply: ...
+
+    def fetch_state(self, *, epoch: int, etag: str) -> Fetched | None:
+        """None: not modified."""
+        ...
+
+    def report(self, report: Report) -> ReportReply: ...
+
+    def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply: ...
+
+    def append_log(self, build_id: str, *, epoch: int, offset: int, data: bytes) -> int:
+        """Bytes the server now has; raises LogOffsetMoved when it has another number."""
+        ...

@@ -1,0 +1,225 @@
+"""Steps as data: one frozen dataclass per engine verb, each with its cause; no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from agent.engine_requests import (
+        BuildRequest,
+        ContainerRequest,
+        Credential,
+        NetworkRequest,
+        VolumeRequest,
+    )
+    from agent.protocol.report import FieldChange
+
+WORKSPACE: Final = "workspace"
+NETWORK: Final = "network"
+VOLUME: Final = "volume"
+IMAGE: Final = "image"
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An engine object: known by id already, or the result of an earlier node."""
+
+    id: str = ""
+    node: int | None = None
+
+    def __str__(self) -> str:
+        return f"#{self.node}" if self.node is not None else self.id[:12]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseStep:
+    """`key` names the object the step works for; `begins` is the status shown when it starts;
+    `event` is the ledger row written once it succeeded."""
+
+    key: str
+    name: str
+    cause: str
+    begins: str = ""
+    event: str = ""
+    changes: tuple[FieldChange, ...] = ()
+
+    @property
+    def verb(self) -> str:
+        words = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(self).__name__)
+        return words.lstrip("_")
+
+    def detail(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateNetwork(BaseStep):
+    request: NetworkRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveNetwork(BaseStep):
+    engine_id: str
+    tombstone_id: str = ""
+
+    def detail(self) -> str:
+        return self.engine_id[:12]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateVolume(BaseStep):
+    request: VolumeRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveVolume(BaseStep):
+    engine_name: str
+    tombstone_id: str
+
+    def detail(self) -> str:
+        return self.engine_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullImage(BaseStep):
+    """Long work. `build_id` is empty when a vanished image is fetched again by itself."""
+
+    image_id: str
+    build_id: str
+    ref: str
+    credential: Credential | None = None
+    # True: an image that is already on the host will do, the registry is not asked.
+    accept_present: bool = False
+
+    def detail(self) -> str:
+        return self.ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildImage(BaseStep):
+    """Long work."""
+
+    image_id: str
+    build_id: str
+    request: BuildRequest
+    credential: Credential | None = None
+
+    def detail(self) -> str:
+        return self.request.ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class CancelBuild(BaseStep):
+    image_id: str
+    build_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveImage(BaseStep):
+    ref: str
+    tombstone_id: str
+
+    def detail(self) -> str:
+        return self.ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateContainer(BaseStep):
+    """`network` is joined at creation, with `alias` unless that is empty."""
+
+    request: ContainerRequest
+    network: Ref | None = None
+    alias: str = ""
+
+    def detail(self) -> str:
+        return self.request.name + (f" on {self.network}" if self.network else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerStep(BaseStep):
+    container: Ref
+
+    def detail(self) -> str:
+        return str(self.container)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartContainer(ContainerStep):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopContainer(ContainerStep):
+    timeout: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnpauseContainer(ContainerStep):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateContainer(ContainerStep):
+    nano_cpus: int = 0
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenameContainer(ContainerStep):
+    to: str
+
+    def detail(self) -> str:
+        return f"{self.container} to {self.to}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveContainer(ContainerStep):
+    """Anonymous volumes are data: they go only when the user ordered the removal."""
+
+    tombstone_id: str = ""
+    with_volumes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectNetwork(ContainerStep):
+    network: Ref
+    alias: str = ""
+
+    def detail(self) -> str:
+        return f"{self.container} to {self.network}" + (f" as {self.alias}" if self.alias else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisconnectNetwork(ContainerStep):
+    network: Ref
+
+    def detail(self) -> str:
+        return f"{self.container} from {self.network}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitHealthy(ContainerStep):
+    timeout: float = 60.0
+
+
+Step = (
+    CreateNetwork
+    | RemoveNetwork
+    | CreateVolume
+    | RemoveVolume
+    | PullImage
+    | BuildImage
+    | CancelBuild
+    | RemoveImage
+    | CreateContainer
+    | StartContainer
+    | StopContainer
+    | UnpauseContainer
+    | UpdateContainer
+    | RenameContainer
+    | RemoveContainer
+    | ConnectNetwork
+    | DisconnectNetwork
+    | WaitHealthy
+)

@@ -1,0 +1,156 @@
+"""The journal: intent before an act, result after it, and what this agent owns because of it.
+
+After a crash nothing is repeated blindly: the next look decides, with this table of ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from agent import clock
+from agent.diff.view import BuildRecord
+from agent.protocol.report import BuildStatus
+from agent.steps import WORKSPACE
+
+if TYPE_CHECKING:
+    from agent.store.database import Database
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalView:
+    """One consistent reading for the planner."""
+
+    owned_ids: frozenset[str] = frozenset()
+    containers: dict[str, str] = field(default_factory=dict)
+    stopped_ids: frozenset[str] = frozenset()
+    applied: dict[str, int] = field(default_factory=dict)
+    builds: dict[str, BuildRecord] = field(default_factory=dict)
+    made_images: frozenset[str] = frozenset()
+
+
+class Journal:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def view(self) -> JournalView:
+        with self._database.transaction() as connection:
+            owned = connection.execute(
+                "SELECT engine_id, kind, object_id, stopped FROM owned ORDER BY rowid"
+            ).fetchall()
+            applied = connection.execute("SELECT workspace_id, revision FROM applied").fetchall()
+            builds = connection.execute("SELECT build_id, status, message FROM builds").fetchall()
+            made = connection.execute("SELECT image_id FROM made_images").fetchall()
+        return JournalView(
+            owned_ids=frozenset(row[0] for row in owned),
+            containers={row[2]: row[0] for row in owned if row[1] == WORKSPACE},
+            stopped_ids=frozenset(row[0] for row in owned if row[3]),
+            applied=dict(applied),
+            builds={row[0]: BuildRecord(status=row[1], message=row[2]) for row in builds},
+            made_images=frozenset(row[0] for row in made),
+        )
+
+    # --- intents ------------------------------------------------------------------------------
+
+    def intend(self, *, key: str, verb: str, name: str) -> int:
+        with self._database.transaction() as connection:
+            cursor = connection.execute(
+                "INSERT INTO intents (key, verb, name, started_at) VALUES (?, ?, ?, ?)",
+                (key, verb, name, clock.timestamp()),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def settle(self, intent: int) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM intents WHERE id = ?", (intent,))
+
+    def take_unfinished(self) -> list[tuple[str, str, str]]:
+        """What a crash interrupted, for the log; looking at the engine decides what it needs."""
+        with self._database.transaction() as connection:
+            rows = connection.execute("SELECT verb, key, name FROM intents ORDER BY id").fetchall()
+            connection.execute("DELETE FROM intents")
+        return [(str(verb), str(key), str(name)) for verb, key, name in rows]
+
+    # --- ownership ----------------------------------------------------------------------------
+
+    def own(self, engine_id: str, *, kind: str, object_id: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO owned (engine_id, kind, object_id) VALUES (?, ?, ?)",
+                (engine_id, kind, object_id),
+            )
+
+    def disown(self, engine_id: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM owned WHERE engine_id = ?", (engine_id,))
+
+    def forget_absent(self, kind: str, present: frozenset[str], *, wanted: frozenset[str]) -> None:
+        """Drop ids whose object is gone. The last id of a wanted object stays: its absence is
+        drift, and the journal is what tells it from a first deployment."""
+        with self._database.transaction() as connection:
+            rows = connection.execute(
+                "SELECT engine_id, object_id FROM owned WHERE kind = ?", (kind,)
+            ).fetchall()
+            alive = {row[1] for row in rows if row[0] in present}
+            gone = [
+                (row[0],)
+                for row in rows
+                if row[0] not in present and (row[1] in alive or row[1] not in wanted)
+            ]
+            connection.executemany("DELETE FROM owned WHERE engine_id = ?", gone)
+
+    def mark_stopped(self, engine_id: str, *, stopped: bool) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE owned SET stopped = ? WHERE engine_id = ?", (int(stopped), engine_id)
+            )
+
+    def mark_applied(self, workspace_id: str, revision: int) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO applied VALUES (?, ?) "
+                "ON CONFLICT (workspace_id) DO UPDATE SET revision = excluded.revision",
+                (workspace_id, revision),
+            )
+
+    # --- builds -------------------------------------------------------------------------------
+
+    def build_started(self, build_id: str, image_id: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO builds (build_id, image_id, status) VALUES (?, ?, ?)",
+                (build_id, image_id, "started"),
+            )
+
+    def build_ended(self, result: BuildStatus) -> None:
+        with self._database.transaction(durable=True) as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO builds VALUES (?, ?, ?, ?, ?)",
+                (
+                    result.build_id,
+                    result.image_id,
+                    result.status,
+                    result.message,
+                    msgspec.json.encode(result),
+                ),
+            )
+
+    def build_result(self, build_id: str) -> BuildStatus | None:
+        with self._database.transaction() as connection:
+            row = connection.execute(
+                "SELECT result FROM builds WHERE build_id = ?", (build_id,)
+            ).fetchone()
+        if row is None or row[0] is None:
+            return None
+        return msgspec.json.decode(row[0], type=BuildStatus)
+
+    def image_made(self, image_id: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO made_images VALUES (?)", (image_id,))
+
+    def next_cycle_number(self) -> int:
+        number = int(self._database.get_meta("cycle") or 0) + 1
+        self._database.set_meta("cycle", str(number))
+        return number

@@ -1,0 +1,1 @@
+"""Long work, owned per object and outside the cycle: pulls and builds with their output."""

@@ -1,0 +1,1 @@
+"""Hosts with their agents, networks and volumes."""

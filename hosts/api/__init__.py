@@ -1,0 +1,1 @@
+"""REST endpoints of hosts, networks and volumes."""

@@ -1,0 +1,164 @@
+"""How hosts, networks, volumes and cycles are read; shapes as in the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from hosts.choices import HostStatus
+from hosts.models import Cycle, Host, Network, Volume
+from hosts.status import host_badge, is_fresh, resource_badge
+
+
+class RouterOutput(serializers.Serializer[Host]):
+    mode = serializers.CharField(source="router_mode")
+    network = serializers.CharField(source="router_network")
+    entrypoint = serializers.CharField(source="router_entrypoint")
+    certresolver = serializers.CharField(source="router_certresolver")
+    managed = serializers.BooleanField(source="router_managed")
+    image = serializers.CharField(source="router_image")
+
+
+class NvidiaOutput(serializers.Serializer[Host]):
+    deploy_driver = serializers.BooleanField(source="nvidia_deploy_driver")
+    deploy_toolkit = serializers.BooleanField(source="nvidia_deploy_toolkit")
+    driver_image = serializers.CharField(source="nvidia_driver_image")
+    toolkit_image = serializers.CharField(source="nvidia_toolkit_image")
+
+
+class MetricsOutput(serializers.Serializer[Host]):
+    host = serializers.BooleanField(source="metrics_host")
+    gpu = serializers.BooleanField(source="metrics_gpu")
+    workspace = serializers.BooleanField(source="metrics_workspace")
+    retention_days = serializers.IntegerField(source="metrics_retention_days")
+
+
+class EngineOutput(serializers.Serializer[Any]):
+    """Empty values until the agent has told."""
+
+    name = serializers.CharField(default="")
+    version = serializers.CharField(default="")
+    api_version = serializers.CharField(default="")
+    runtimes = serializers.ListField(child=serializers.CharField(), default=list)
+    storage_driver = serializers.CharField(default="")
+    live_restore = serializers.BooleanField(default=False)
+
+
+class GpuOutput(serializers.Serializer[Any]):
+    id = serializers.CharField(default="")
+    name = serializers.CharField(default="")
+    memory_bytes = serializers.IntegerField(default=0)
+    index = serializers.IntegerField(default=0)
+
+
+class InterfaceOutput(serializers.Serializer[Any]):
+    name = serializers.CharField(default="")
+    addresses = serializers.ListField(child=serializers.CharField(), default=list)
+    mac = serializers.CharField(default="")
+    up = serializers.BooleanField(default=True)
+
+
+class HostOutput(serializers.ModelSerializer[Host]):
+    router = RouterOutput(source="*")
+    nvidia = NvidiaOutput(source="*")
+    metrics = MetricsOutput(source="*")
+    engine = EngineOutput()
+    gpus = GpuOutput(many=True)
+    interfaces = InterfaceOutput(many=True)
+    capabilities = serializers.ListField(child=serializers.CharField())
+    status = serializers.SerializerMethodField()
+    status_label = serializers.SerializerMethodField()
+    fresh = serializers.SerializerMethodField()
+    allowed_actions = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Host
+        fields = (
+            *("id", "name", "description", "enabled", "reconcile_interval"),
+            *("heartbeat_interval", "build_timeout", "pull_timeout", "router", "nvidia"),
+            *("metrics", "agent_image", "maintenance_schedule", "status", "status_label"),
+            *("fresh", "allowed_actions", "message", "last_heartbeat", "agent_version", "engine"),
+            *("capabilities", "cpu_count", "memory_bytes", "disk_free_bytes"),
+            *("disk_total_bytes", "gpus", "interfaces", "revision", "created_at", "updated_at"),
+        )
+        read_only_fields = fields
+
+    @extend_schema_field(serializers.ChoiceField(choices=HostStatus.choices))
+    def get_status(self, host: Host) -> str:
+        return host_badge(host, timezone.now()).value
+
+    def get_status_label(self, host: Host) -> str:
+        return host_badge(host, timezone.now()).label
+
+    def get_fresh(self, host: Host) -> bool:
+        return is_fresh(host, timezone.now())
+
+    def get_allowed_actions(self, host: Host) -> list[str]:
+        return list(host_badge(host, timezone.now()).actions)
+
+
+class EnrolmentOutput(serializers.Serializer[Any]):
+    token = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+    command = serializers.CharField(help_text="The line to paste on the host.")
+
+
+class StepOutput(serializers.Serializer[Any]):
+    step = serializers.CharField()
+    resource = serializers.CharField()
+    name = serializers.CharField()
+    cause = serializers.CharField()
+    outcome = serializers.CharField()
+    started_at = serializers.CharField()
+    duration_ms = serializers.IntegerField()
+    message = serializers.CharField()
+
+
+class CycleOutput(serializers.ModelSerializer[Cycle]):
+    steps = StepOutput(many=True)
+
+    class Meta:
+        model = Cycle
+        fields = (
+            *("id", "number", "epoch", "trigger", "started_at", "finished_at", "outcome"),
+            *("cleanup", "engine_calls", "steps", "message"),
+        )
+        read_only_fields = fields
+
+
+class ResourceOutput(serializers.Serializer[Any]):
+    """What networks and volumes show of their state."""
+
+    owner = serializers.CharField(source="owner.username", read_only=True)
+    status_label = serializers.SerializerMethodField()
+    fresh = serializers.SerializerMethodField()
+
+    def get_status_label(self, row: Network | Volume) -> str:
+        return resource_badge(row.status).label
+
+    def get_fresh(self, row: Network | Volume) -> bool:
+        return is_fresh(row.host, timezone.now())
+
+
+_STATE = ("status", "status_label", "message", "fresh", "observed_at", "owner", "revision")
+_TIMES = ("created_at", "updated_at")
+
+
+class NetworkOutput(ResourceOutput, serializers.ModelSerializer[Network]):
+    class Meta:
+        model = Network
+        fields = (
+            *("id", "name", "host", "driver", "internal", "parent_interface", "subnet"),
+            *("gateway", "ip_range", *_STATE, *_TIMES),
+        )
+        read_only_fields = fields
+
+
+class VolumeOutput(ResourceOutput, serializers.ModelSerializer[Volume]):
+    class Meta:
+        model = Volume
+        fields = ("id", "name", "host", "kind", "source", *_STATE, *_TIMES)
+        read_only_fields = fields

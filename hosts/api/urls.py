@@ -1,0 +1,12 @@
+"""Routes of hosts, networks and volumes."""
+
+from rest_framework.routers import SimpleRouter
+
+from hosts.api.views import HostViewSet, NetworkViewSet, VolumeViewSet
+
+router = SimpleRouter()
+router.register("hosts", HostViewSet, "host")
+router.register("networks", NetworkViewSet, "network")
+router.register("volumes", VolumeViewSet, "volume")
+
+urlpatterns = router.urls

@@ -1,0 +1,41 @@
+"""The agent's own principal: a bearer token bound to exactly one host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hosts.selectors import host_of_agent
+from trailer.errors import ApplicationError, Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hosts.models import Host
+
+
+class AgentRefused(ApplicationError):
+    code = "not_signed_in"
+    status = 401
+
+
+def host_for_bearer(authorization: str) -> Host:
+    """The host comes from the token alone, never from the address or the body."""
+    keyword, _, key = authorization.partition(" ")
+    host = host_of_agent(key.strip()) if keyword == "Bearer" and key else None
+    if host is None:
+        raise AgentRefused("This agent token is unknown or revoked. Enrol the host again.")
+    return host
+
+
+def require_epoch(host: Host, epoch: int) -> None:
+    """Fencing: of two agents with one token only the one that started last may go on."""
+    if epoch != host.epoch:
+        raise Conflict(
+            f"A newer agent session ({host.epoch}) has taken over host {host.name}.",
+            code="superseded",
+        )
+
+
+def epoch_of(headers: Mapping[str, str]) -> int:
+    text = headers.get("Trailer-Epoch", "")
+    return int(text) if text.isdecimal() and len(text) < 19 else -1

@@ -1,0 +1,20 @@
+"""Tables of hosts and what belongs to exactly one host."""
+
+from hosts.models.cycle import Cycle
+from hosts.models.document import HostDocument
+from hosts.models.enrolment import AgentToken, Enrolment
+from hosts.models.host import Host
+from hosts.models.network import Network
+from hosts.models.tombstone import Tombstone
+from hosts.models.volume import Volume
+
+__all__ = [
+    "AgentToken",
+    "Cycle",
+    "Enrolment",
+    "Host",
+    "HostDocument",
+    "Network",
+    "Tombstone",
+    "Volume",
+]

@@ -1,0 +1,70 @@
+"""One Docker host: its settings (desired) and what its agent last said (observed)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from hosts.choices import RouterMode
+from trailer.visibility import VisibleManager
+
+
+class Host(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=63, unique=True)
+    description = models.TextField(blank=True)
+    enabled = models.BooleanField(default=True)
+    reconcile_interval = models.PositiveIntegerField(default=10, help_text="Seconds.")
+    heartbeat_interval = models.PositiveIntegerField(default=15, help_text="Seconds.")
+    build_timeout = models.PositiveIntegerField(default=1800, help_text="Seconds.")
+    pull_timeout = models.PositiveIntegerField(default=1800, help_text="Seconds.")
+    router_mode = models.CharField(max_length=20, choices=RouterMode, default=RouterMode.NONE)
+    router_network = models.CharField(max_length=128, blank=True)
+    router_entrypoint = models.CharField(max_length=64, blank=True)
+    router_certresolver = models.CharField(max_length=64, blank=True)
+    router_managed = models.BooleanField(default=False)
+    router_image = models.CharField(max_length=255, blank=True)
+    nvidia_deploy_driver = models.BooleanField(default=False)
+    nvidia_deploy_toolkit = models.BooleanField(default=False)
+    nvidia_driver_image = models.CharField(max_length=255, blank=True)
+    nvidia_toolkit_image = models.CharField(max_length=255, blank=True)
+    metrics_host = models.BooleanField(default=True)
+    metrics_gpu = models.BooleanField(default=True)
+    metrics_workspace = models.BooleanField(default=True)
+    metrics_retention_days = models.PositiveIntegerField(default=7)
+    agent_image = models.CharField(max_length=255, blank=True)
+    maintenance_schedule = models.CharField(max_length=100, blank=True)
+    revision = models.PositiveIntegerField(default=1, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    # Counts every change of anything the state document holds; the stored document carries the
+    # number it was made from, so a poll knows with one look-up whether it is still right.
+    desired_version = models.PositiveBigIntegerField(default=1, editable=False)
+    state_epoch = models.PositiveIntegerField(default=1, editable=False)
+    # Signs the labels of what this host's agent makes; encrypted.
+    host_key = models.TextField(blank=True, editable=False)
+
+    # Observed: written only by the heartbeat and the session.
+    last_heartbeat = models.DateTimeField(null=True, blank=True, editable=False)
+    silent_published = models.BooleanField(default=True, editable=False)
+    epoch = models.PositiveBigIntegerField(default=0, editable=False)
+    agent_version = models.CharField(max_length=64, blank=True, editable=False)
+    engine = models.JSONField(default=dict, blank=True, editable=False)
+    capabilities = models.JSONField(default=list, blank=True, editable=False)
+    interfaces = models.JSONField(default=list, blank=True, editable=False)
+    gpus = models.JSONField(default=list, blank=True, editable=False)
+    cpu_count = models.PositiveIntegerField(null=True, blank=True, editable=False)
+    memory_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
+    disk_free_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
+    disk_total_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
+    message = models.TextField(blank=True, editable=False)
+
+    objects = VisibleManager()
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+
+    def __str__(self) -> str:
+        return self.name

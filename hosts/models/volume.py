@@ -1,0 +1,51 @@
+"""A named volume, or a host folder that workspaces may mount."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from hosts.choices import ResourceStatus, VolumeKind
+from hosts.models.host import Host
+from trailer.visibility import VisibleManager
+
+
+class Volume(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=63)
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="volumes")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="volumes",
+        editable=False,
+    )
+    kind = models.CharField(max_length=10, choices=VolumeKind, default=VolumeKind.VOLUME)
+    source = models.CharField(max_length=1024, blank=True, help_text="Host path of a bind mount.")
+    revision = models.PositiveIntegerField(default=1, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    # Observed: written only by ingest.
+    status = models.CharField(
+        max_length=10, choices=ResourceStatus, default=ResourceStatus.PENDING, editable=False
+    )
+    message = models.TextField(blank=True, editable=False)
+    engine_id = models.CharField(max_length=255, blank=True, editable=False)
+    observed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    report_epoch = models.PositiveBigIntegerField(default=0, editable=False)
+    report_seq = models.PositiveBigIntegerField(default=0, editable=False)
+
+    objects = VisibleManager()
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["host", "name"], name="volume_name_per_host")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,80 @@
+"""Reading hosts and what belongs to them; nothing here writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.protocol.state import HostSettings, MetricsSettings, NvidiaSettings, RouterSettings
+from hosts.models import AgentToken, Cycle, Host
+from trailer import policy, secrets
+from trailer.errors import Invalid, Unavailable
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from django.db.models import QuerySet
+
+    from trailer.policy import Actor
+
+
+def host_for(*, actor: Actor, host_id: UUID, field: str = "host") -> Host:
+    """The host that a body names; one that may not be seen is answered like one that is absent."""
+    host = Host.objects.visible_to(actor).filter(pk=host_id).first()
+    if host is None:
+        raise Invalid.field(field, "There is no such host, or you may not see it.")
+    return host
+
+
+def host_of_agent(token: str) -> Host | None:
+    """The one host that a live agent token is bound to."""
+    found = (
+        AgentToken.objects.select_related("host")
+        .filter(digest=secrets.digest(token), revoked_at__isnull=True)
+        .first()
+    )
+    return found.host if found is not None else None
+
+
+def host_key(host: Host) -> str:
+    """Signs the labels of what this host's agent makes."""
+    if not host.host_key:
+        raise Unavailable(f"Host {host.name} has no key yet. Enrol its agent first.")
+    return secrets.decrypt(host.host_key)
+
+
+def cycles_of(*, actor: Actor, host: Host) -> QuerySet[Cycle]:
+    """Newest first. For admins: the steps name the workspaces of everybody."""
+    policy.require(actor, "host.modify", host)
+    return Cycle.objects.filter(host=host)
+
+
+def host_settings(host: Host) -> HostSettings:
+    return HostSettings(
+        enabled=host.enabled,
+        reconcile_interval=float(host.reconcile_interval),
+        heartbeat_interval=float(host.heartbeat_interval),
+        build_timeout=float(host.build_timeout),
+        pull_timeout=float(host.pull_timeout),
+        router=RouterSettings(
+            mode=host.router_mode,
+            network=host.router_network,
+            entrypoint=host.router_entrypoint,
+            certresolver=host.router_certresolver,
+            managed=host.router_managed,
+            image=host.router_image,
+        ),
+        nvidia=NvidiaSettings(
+            deploy_driver=host.nvidia_deploy_driver,
+            deploy_toolkit=host.nvidia_deploy_toolkit,
+            driver_image=host.nvidia_driver_image,
+            toolkit_image=host.nvidia_toolkit_image,
+        ),
+        metrics=MetricsSettings(
+            host=host.metrics_host,
+            gpu=host.metrics_gpu,
+            workspace=host.metrics_workspace,
+            retention_days=host.metrics_retention_days,
+        ),
+        agent_image=host.agent_image,
+        maintenance_schedule=host.maintenance_schedule,
+    )

@@ -1,0 +1,1 @@
+"""What users and agents may do to hosts and what belongs to them."""

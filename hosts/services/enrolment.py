@@ -1,0 +1,90 @@
+"""How an agent gets in: a one-time token is made, pasted, and exchanged for the agent's own."""
+
+from __future__ import annotations
+
+import secrets as entropy
+import shlex
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from hosts.models import AgentToken, Enrolment, Host
+from trailer import policy, secrets
+from trailer.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from trailer.policy import Actor
+
+LIFETIME: Final = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class NewEnrolment:
+    """Shown once; the database keeps only the token's digest."""
+
+    token: str
+    expires_at: datetime
+    command: str
+
+
+def enrolment_create(*, actor: Actor, host: Host) -> NewEnrolment:
+    policy.require(actor, "host.modify", host)
+    token = secrets.new_token("enrol")
+    now = timezone.now()
+    with transaction.atomic():
+        # Used and expired ones say nothing any more.
+        Enrolment.objects.filter(host=host, expires_at__lt=now).delete()
+        row = Enrolment.objects.create(
+            host=host, digest=secrets.digest(token), expires_at=now + LIFETIME, created_by=actor
+        )
+    return NewEnrolment(token=token, expires_at=row.expires_at, command=agent_command(token))
+
+
+def enrolment_redeem(token: str) -> tuple[str, Host]:
+    """A one-time token for an agent token; the guarded update lets exactly one through."""
+    now = timezone.now()
+    with transaction.atomic():
+        taken = Enrolment.objects.filter(
+            digest=secrets.digest(token), used_at__isnull=True, expires_at__gt=now
+        ).update(used_at=now)
+        if taken != 1:
+            raise NotAllowed(
+                "This enrolment token is unknown, used or expired. "
+                "Make a new one on the host's page.",
+                code="enrolment_refused",
+            )
+        enrolment = Enrolment.objects.select_related("host").get(digest=secrets.digest(token))
+        return agent_token_create(enrolment.host), Host.objects.get(pk=enrolment.host_id)
+
+
+def agent_token_create(host: Host) -> str:
+    """A new token for the host's one agent; earlier ones stop working. Makes the key if needed."""
+    token = secrets.new_token("agent")
+    with transaction.atomic():
+        current = Host.objects.select_for_update().get(pk=host.pk)
+        if not current.host_key:
+            key = secrets.encrypt(entropy.token_urlsafe(32))
+            Host.objects.filter(pk=host.pk, host_key="").update(host_key=key)
+        AgentToken.objects.filter(host=current, revoked_at__isnull=True).update(
+            revoked_at=timezone.now()
+        )
+        AgentToken.objects.create(host=current, digest=secrets.digest(token))
+    return token
+
+
+def agent_command(token: str) -> str:
+    """The line to paste on the host."""
+    words = (
+        *("docker", "run", "-d", "--name", "trailer-agent", "--restart", "unless-stopped"),
+        *("-v", "/var/run/docker.sock:/var/run/docker.sock"),
+        *("-v", "trailer-agent:/var/lib/trailer"),
+        *("--label", "trailer.agent=true"),
+        *("-e", f"TRAILER_SERVER_URL={settings.TRAILER_PUBLIC_URL}"),
+        *("-e", f"TRAILER_ENROLMENT_TOKEN={token}"),
+        settings.TRAILER_AGENT_IMAGE,
+    )
+    return shlex.join(words)

@@ -1,0 +1,98 @@
+"""The settings of a host that a user may write, and the rules they must keep."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from celery.schedules import ParseException, crontab
+
+from trailer.errors import Invalid
+from trailer.validation import check_columns, check_range, check_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hosts.models import Host
+
+
+class HostFields(TypedDict, total=False):
+    """Column names; the API nests router, nvidia and metrics."""
+
+    name: str
+    description: str
+    enabled: bool
+    reconcile_interval: int
+    heartbeat_interval: int
+    build_timeout: int
+    pull_timeout: int
+    router_mode: str
+    router_network: str
+    router_entrypoint: str
+    router_certresolver: str
+    router_managed: bool
+    router_image: str
+    nvidia_deploy_driver: bool
+    nvidia_deploy_toolkit: bool
+    nvidia_driver_image: str
+    nvidia_toolkit_image: str
+    metrics_host: bool
+    metrics_gpu: bool
+    metrics_workspace: bool
+    metrics_retention_days: int
+    agent_image: str
+    maintenance_schedule: str
+
+
+HOST_COLUMNS: Final = tuple(HostFields.__annotations__)
+
+RANGES: Final = {
+    "reconcile_interval": (1, 3600),
+    "heartbeat_interval": (1, 3600),
+    "build_timeout": (1, 86_400),
+    "pull_timeout": (1, 86_400),
+    "metrics_retention_days": (1, 3650),
+}
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._ -]{0,61}[A-Za-z0-9._-])?")
+_WORD = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)?")
+_IMAGE = re.compile(r"([A-Za-z0-9\[][A-Za-z0-9_.:/@\[\]-]*)?")
+
+_GRAMMARS: Final = {
+    "router_network": (_WORD, "a network's name"),
+    "router_entrypoint": (_WORD, "the name of an entry point"),
+    "router_certresolver": (_WORD, "the name of a certificate resolver"),
+    "router_image": (_IMAGE, "an image reference"),
+    "nvidia_driver_image": (_IMAGE, "an image reference"),
+    "nvidia_toolkit_image": (_IMAGE, "an image reference"),
+    "agent_image": (_IMAGE, "an image reference"),
+}
+
+
+def check_host(host: Host, changed: Mapping[str, object]) -> None:
+    """`host` carries the new values already; only what changed is looked at."""
+    check_text(changed)
+    check_columns(host, changed)
+    check_range(changed, RANGES)
+    if "name" in changed and not _HOST_NAME.fullmatch(host.name):
+        raise Invalid.field(
+            "name",
+            "A host's name has 1 to 63 letters, digits, dots, hyphens, underscores or spaces, "
+            "and begins with a letter or digit.",
+        )
+    for name, (grammar, words) in _GRAMMARS.items():
+        value = changed.get(name)
+        if isinstance(value, str) and not grammar.fullmatch(value):
+            raise Invalid.field(name, f"“{value}” is not {words}.")
+    if changed.get("maintenance_schedule"):
+        _check_cron(host.maintenance_schedule)
+
+
+def _check_cron(text: str) -> None:
+    try:
+        crontab.from_string(text)
+    except (ParseException, ValueError, TypeError) as error:
+        raise Invalid.field(
+            "maintenance_schedule",
+            f"“{text}” is not a cron expression; write five fields, for example 0 3 * * 0.",
+        ) from error

@@ -1,0 +1,115 @@
+"""Creating, changing and deleting hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from hosts.models import Host
+from hosts.services.desired import host_desired_changed
+from hosts.services.fields import HOST_COLUMNS, HostFields, check_host
+from trailer import events, policy
+from trailer.errors import Conflict, Invalid
+from trailer.revisions import check_revision
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trailer.policy import Actor
+
+_SHOWN_NAMES = 5
+
+
+def host_create(*, actor: Actor, **fields: Unpack[HostFields]) -> Host:
+    policy.require(actor, "host.create")
+    values = cast("Mapping[str, Any]", fields)
+    host = Host(**values)
+    check_host(host, {"name": host.name, **values})
+    _check_name_is_free(host)
+    try:
+        with transaction.atomic():
+            host.save(force_insert=True)
+            events.publish("host", host.pk)
+    except IntegrityError as error:
+        raise _name_taken(host.name) from error
+    return host
+
+
+def host_update(
+    *,
+    actor: Actor,
+    host: Host,
+    expected_revision: int | None = None,
+    **fields: Unpack[HostFields],
+) -> Host:
+    """Values equal to the stored ones are no change: no new revision, nothing for the agent."""
+    policy.require(actor, "host.modify", host)
+    try:
+        with transaction.atomic():
+            current = Host.objects.select_for_update().get(pk=host.pk)
+            check_revision(current.revision, expected_revision)
+            changed = _apply(current, cast("Mapping[str, Any]", fields))
+            if not changed:
+                return current
+            check_host(current, changed)
+            if "name" in changed:
+                _check_name_is_free(current)
+            Host.objects.filter(pk=current.pk).update(
+                **changed, revision=F("revision") + 1, updated_at=timezone.now()
+            )
+            host_desired_changed(current.pk)
+            events.publish("host", current.pk)
+    except IntegrityError as error:
+        raise _name_taken(str(fields.get("name"))) from error
+    return Host.objects.get(pk=host.pk)
+
+
+def host_delete(*, actor: Actor, host: Host, expected_revision: int | None = None) -> None:
+    policy.require(actor, "host.delete", host)
+    with transaction.atomic():
+        current = Host.objects.select_for_update().get(pk=host.pk)
+        check_revision(current.revision, expected_revision)
+        if current.enabled:
+            raise Conflict(
+                f"Host {current.name} is enabled. Disable it first; its workspaces then stop.",
+                code="enabled",
+            )
+        if holds := _contents(current):
+            raise Conflict(
+                f"Host {current.name} still holds {holds}. Delete them first.", code="in_use"
+            )
+        events.publish("host", current.pk, deleted=True)
+        current.delete()
+
+
+def _apply(host: Host, fields: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {}
+    for name in HOST_COLUMNS:
+        if name in fields and fields[name] != getattr(host, name):
+            changed[name] = fields[name]
+            setattr(host, name, fields[name])
+    return changed
+
+
+def _contents(host: Host) -> str:
+    """What lives on the host, in words; empty when there is nothing."""
+    found = []
+    for noun in ("workspaces", "images", "networks", "volumes"):
+        names = list(getattr(host, noun).order_by("name").values_list("name", flat=True))
+        if names:
+            more = ", …" if len(names) > _SHOWN_NAMES else ""
+            label = noun if len(names) > 1 else noun.removesuffix("s")
+            found.append(f"{len(names)} {label} ({', '.join(names[:_SHOWN_NAMES])}{more})")
+    return " and ".join(found)
+
+
+def _check_name_is_free(host: Host) -> None:
+    if Host.objects.filter(name=host.name).exclude(pk=host.pk).exists():
+        raise _name_taken(host.name)
+
+
+def _name_taken(name: str) -> Invalid:
+    return Invalid.field("name", f"There is a host named {name} already. Choose another name.")

@@ -1,0 +1,135 @@
+"""Ingest of what agents report about networks, volumes, tombstones and cycles."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import msgspec
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from hosts.choices import ResourceStatus
+from hosts.models import Cycle, Network, Tombstone, Volume
+from hosts.services.desired import host_desired_changed
+from trailer import events
+from trailer.errors import Invalid
+from trailer.validation import LIST_LIMIT, stored_number, stored_text
+
+if TYPE_CHECKING:
+    from agent.protocol.report import CycleReport, StepReport, TombstoneDone
+    from agent.protocol.report import ResourceStatus as ResourceReport
+    from hosts.models import Host
+
+KEPT_CYCLES: Final = 200
+_MESSAGE_LIMIT: Final = 4096
+_INTEGER: Final = 2**31 - 1
+
+
+def network_observed(host: Host, item: ResourceReport, epoch: int) -> bool:
+    """False when the report is older than what is stored, or the network is gone."""
+    return _resource_observed(Network, host, item, epoch)
+
+
+def volume_observed(host: Host, item: ResourceReport, epoch: int) -> bool:
+    return _resource_observed(Volume, host, item, epoch)
+
+
+def tombstone_done(host: Host, item: TombstoneDone) -> bool:
+    """The order is carried out and goes; or it can't be yet, and says why."""
+    rows = Tombstone.objects.filter(pk=reported_id(item.tombstone_id), host=host)
+    with transaction.atomic():
+        if not item.done:
+            return bool(rows.update(message=stored_text(item.message, _MESSAGE_LIMIT)))
+        removed, _ = rows.delete()
+        if removed:
+            host_desired_changed(host.pk)
+    return bool(removed)
+
+
+def cycle_record(host: Host, item: CycleReport, epoch: int) -> bool:
+    """The same cycle reported twice makes one row; the newest 200 of a host are kept."""
+    now = timezone.now()
+    with transaction.atomic():
+        _, created = Cycle.objects.get_or_create(
+            host=host,
+            epoch=epoch,
+            number=stored_number(item.number),
+            defaults={
+                "trigger": stored_text(item.trigger, 32),
+                "started_at": reported_time(item.started_at) or now,
+                "finished_at": reported_time(item.finished_at) or now,
+                "outcome": stored_text(item.outcome, 32),
+                "cleanup": stored_text(item.cleanup, 16),
+                "engine_calls": stored_number(item.engine_calls, _INTEGER),
+                "steps": [_step(step) for step in item.steps[:LIST_LIMIT]],
+                "message": stored_text(item.message, _MESSAGE_LIMIT),
+            },
+        )
+        if created:
+            _trim_cycles(host)
+    return created
+
+
+def newer_than_stored(epoch: int, seq: int) -> Q:
+    """Reports are ordered by (epoch, seq), never by a clock."""
+    return Q(report_epoch__lt=epoch) | Q(report_epoch=epoch, report_seq__lt=seq)
+
+
+def reported_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise Invalid(f"“{stored_text(text, 64)}” is not the id of an object.") from error
+
+
+def reported_time(text: str) -> datetime | None:
+    """An agent's clock, for people to read; nothing is decided by it."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _resource_observed(
+    model: type[Network | Volume], host: Host, item: ResourceReport, epoch: int
+) -> bool:
+    if item.status not in ResourceStatus.values:
+        raise Invalid(f"“{stored_text(item.status, 64)}” is not a status of a {item.resource}.")
+    columns = {
+        "status": item.status,
+        "message": stored_text(item.message, _MESSAGE_LIMIT),
+        "engine_id": stored_text(item.engine_id, 128),
+    }
+    with transaction.atomic():
+        row = (
+            model.objects.select_for_update()
+            .filter(newer_than_stored(epoch, item.seq), pk=reported_id(item.object_id), host=host)
+            .first()
+        )
+        if row is None:
+            return False
+        shown = (row.status, row.message) != (columns["status"], columns["message"])
+        model.objects.filter(pk=row.pk).update(
+            **columns, observed_at=timezone.now(), report_epoch=epoch, report_seq=item.seq
+        )
+        if shown:
+            events.publish(item.resource, row.pk)
+    return True
+
+
+def _step(step: StepReport) -> dict[str, object]:
+    return {
+        name: stored_text(value, _MESSAGE_LIMIT) if isinstance(value, str) else value
+        for name, value in msgspec.structs.asdict(step).items()
+    }
+
+
+def _trim_cycles(host: Host) -> None:
+    rows = Cycle.objects.filter(host=host).order_by("-epoch", "-number")
+    oldest = rows.values_list("epoch", "number")[KEPT_CYCLES - 1 : KEPT_CYCLES]
+    for epoch, number in oldest:
+        rows.filter(Q(epoch__lt=epoch) | Q(epoch=epoch, number__lt=number)).delete()

@@ -1,0 +1,113 @@
+"""Creating and deleting volumes and bind mounts."""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+
+from agent.protocol import naming
+from hosts.choices import TombstoneKind, VolumeKind
+from hosts.models import Host, Volume
+from hosts.services.desired import host_desired_changed, tombstone_create
+from trailer import events, policy
+from trailer.errors import Conflict, Invalid
+from trailer.revisions import check_revision
+from trailer.validation import check_columns, check_resource_name, check_text
+
+if TYPE_CHECKING:
+    from trailer.policy import Actor
+
+# A bind of these, of anything in them or of what holds them hands out the host itself.
+_FORBIDDEN: Final = tuple(
+    PurePosixPath(path)
+    for path in (
+        *("/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run"),
+        *("/var/lib/docker", "/var/lib/containerd"),
+    )
+)
+
+
+def volume_create(
+    *,
+    actor: Actor,
+    host: Host,
+    name: str,
+    kind: str = VolumeKind.VOLUME,
+    source: str = "",
+) -> Volume:
+    policy.require(actor, "volume.create")
+    policy.require(actor, "host.view", host)
+    check_resource_name(name)
+    check_text({"source": source})
+    volume = Volume(owner=actor, host=host, name=name, kind=kind, source=source)
+    check_columns(volume, ("name", "kind", "source"))
+    if kind == VolumeKind.BIND:
+        policy.require(actor, "volume.create_bind")
+        volume.source = _checked_source(source)
+    elif source:
+        raise Invalid.field("source", "Only a bind mount has a source; leave it out.")
+    with transaction.atomic():
+        # The host's row is the lock: two requests can't both find the name free.
+        Host.objects.select_for_update().get(pk=host.pk)
+        if Volume.objects.filter(host=host, name=name).exists():
+            raise Invalid.field(
+                "name", f"This host has a volume named {name} already. Choose another name."
+            )
+        volume.save(force_insert=True)
+        host_desired_changed(host.pk)
+        events.publish("volume", volume.pk)
+    return volume
+
+
+def volume_delete(
+    *, actor: Actor, volume: Volume, confirm: str = "", expected_revision: int | None = None
+) -> None:
+    """Of a volume the data goes too, so its name must be repeated; a bind's files stay."""
+    policy.require(actor, "volume.delete", volume)
+    with transaction.atomic():
+        Host.objects.select_for_update().get(pk=volume.host_id)
+        current = Volume.objects.get(pk=volume.pk)
+        check_revision(current.revision, expected_revision)
+        users = sorted(set(current.mounts.values_list("workspace__name", flat=True)))
+        if users:
+            raise Conflict(
+                f"Volume {current.name} is mounted by {', '.join(users)}. Unmount it there first.",
+                code="in_use",
+            )
+        if current.kind == VolumeKind.VOLUME:
+            if confirm != current.name:
+                raise Invalid.field(
+                    "confirm",
+                    f"Deleting volume {current.name} removes its data for good. "
+                    f"Repeat its name to confirm: ?confirm={current.name}",
+                )
+            tombstone_create(
+                host_id=current.host_id,
+                kind=TombstoneKind.VOLUME,
+                object_id=current.pk,
+                name=naming.volume_name(current.name),
+            )
+        else:
+            host_desired_changed(current.host_id)
+        events.publish("volume", current.pk, deleted=True)
+        current.delete()
+
+
+def _checked_source(source: str) -> str:
+    """The canonical path of a bind mount."""
+    if not source.startswith("/"):
+        raise Invalid.field("source", "A bind mount needs the absolute path of a folder.")
+    if ".." in source.split("/") or ":" in source:
+        raise Invalid.field("source", "The path of a bind mount may hold neither .. nor a colon.")
+    path = PurePosixPath("/" + posixpath.normpath(source).lstrip("/"))
+    if path.name == "docker.sock" or any(
+        path.is_relative_to(forbidden) or forbidden.is_relative_to(path)
+        for forbidden in _FORBIDDEN
+    ):
+        raise Invalid.field(
+            "source", f"{path} may not be mounted: it would hand out the host itself."
+        )
+    return str(path)

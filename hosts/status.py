@@ -1,0 +1,67 @@
+"""Status of hosts, networks and volumes: label, colour, busy flag; the only place that knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hosts.choices import HostStatus, ResourceStatus
+
+if TYPE_CHECKING:
+    from hosts.models import Host
+
+MISSED_HEARTBEATS = 3
+
+
+@dataclass(frozen=True)
+class Badge:
+    """What API, pages and sockets show of one status."""
+
+    value: str
+    label: str
+    # One of: green, blue, amber, red, grey; templates map it to their palette.
+    colour: str
+    busy: bool = False
+    actions: tuple[str, ...] = ()
+
+
+HOST_BADGES = {
+    HostStatus.PENDING: Badge("pending", "Pending", "grey", actions=("enrol", "disable")),
+    HostStatus.ONLINE: Badge("online", "Online", "green", actions=("disable",)),
+    HostStatus.OFFLINE: Badge("offline", "Offline", "red", actions=("enrol", "disable")),
+    HostStatus.DISABLED: Badge("disabled", "Disabled", "grey", actions=("enable", "delete")),
+}
+
+RESOURCE_BADGES = {
+    ResourceStatus.PENDING: Badge("pending", "Pending", "blue", busy=True),
+    ResourceStatus.CREATED: Badge("created", "Created", "green"),
+    ResourceStatus.ERROR: Badge("error", "Error", "red"),
+}
+
+
+def silence_limit(host: Host) -> timedelta:
+    return timedelta(seconds=MISSED_HEARTBEATS * host.heartbeat_interval)
+
+
+def is_fresh(host: Host, now: datetime) -> bool:
+    """Whether what we know of this host is still to be trusted."""
+    if host.last_heartbeat is None:
+        return False
+    return now - host.last_heartbeat <= silence_limit(host)
+
+
+def host_status(host: Host, now: datetime) -> HostStatus:
+    if not host.enabled:
+        return HostStatus.DISABLED
+    if host.last_heartbeat is None:
+        return HostStatus.PENDING
+    return HostStatus.ONLINE if is_fresh(host, now) else HostStatus.OFFLINE
+
+
+def host_badge(host: Host, now: datetime) -> Badge:
+    return HOST_BADGES[host_status(host, now)]
+
+
+def resource_badge(status: str) -> Badge:
+    return RESOURCE_BADGES[ResourceStatus(status)]

@@ -1,0 +1,1 @@
+"""Images, their builds, and the registries they come from."""

@@ -1,0 +1,12 @@
+"""Routes of registries, images and builds."""
+
+from rest_framework.routers import SimpleRouter
+
+from images.api.views import BuildViewSet, ImageViewSet, RegistryViewSet
+
+router = SimpleRouter()
+router.register("registries", RegistryViewSet, "registry")
+router.register("images", ImageViewSet, "image")
+router.register("builds", BuildViewSet, "build")
+
+urlpatterns = router.urls

@@ -1,0 +1,36 @@
+"""A registry credential; sent only to that exact server."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from trailer.visibility import VisibleManager
+
+
+class Registry(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    server = models.CharField(max_length=255)
+    username = models.CharField(max_length=255, blank=True)
+    # Encrypted; never leaves the server but in the state document of a host that pulls with it.
+    password_token = models.TextField(blank=True, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="registries",
+        editable=False,
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = VisibleManager()
+
+    class Meta:
+        ordering: ClassVar = ["server", "username"]
+        verbose_name_plural = "registries"
+
+    def __str__(self) -> str:
+        return f"{self.username}@{self.server}" if self.username else self.server

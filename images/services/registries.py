@@ -1,0 +1,100 @@
+"""Creating, changing and deleting registry credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from django.db import transaction
+from django.utils import timezone
+
+from hosts.services.desired import host_desired_changed
+from images.models import Registry
+from images.refs import normalise_server
+from trailer import events, policy, secrets
+from trailer.errors import Conflict
+from trailer.validation import check_columns, check_string, check_text
+
+if TYPE_CHECKING:
+    from trailer.policy import Actor
+
+_PASSWORD_LIMIT = 8 * 1024
+
+
+class RegistryFields(TypedDict, total=False):
+    server: str
+    username: str
+    password: str
+
+
+def registry_create(
+    *, actor: Actor, server: str, username: str = "", password: str = ""
+) -> Registry:
+    policy.require(actor, "registry.create")
+    check_text({"server": server, "username": username})
+    check_string(password, field="password", limit=_PASSWORD_LIMIT)
+    registry = Registry(
+        owner=actor,
+        server=normalise_server(server),
+        username=username,
+        password_token=secrets.encrypt(password) if password else "",
+    )
+    check_columns(registry, ("server", "username"))
+    with transaction.atomic():
+        registry.save(force_insert=True)
+        events.publish("registry", registry.pk)
+    return registry
+
+
+def registry_update(
+    *, actor: Actor, registry: Registry, **fields: Unpack[RegistryFields]
+) -> Registry:
+    policy.require(actor, "registry.modify", registry)
+    check_text({name: value for name, value in fields.items() if name != "password"})
+    with transaction.atomic():
+        current = Registry.objects.select_for_update().get(pk=registry.pk)
+        if "server" in fields:
+            _move(current, normalise_server(fields["server"]))
+        if "username" in fields:
+            current.username = fields["username"]
+        if "password" in fields:
+            check_string(fields["password"], field="password", limit=_PASSWORD_LIMIT)
+            password = fields["password"]
+            current.password_token = secrets.encrypt(password) if password else ""
+        check_columns(current, ("server", "username"))
+        current.updated_at = timezone.now()
+        current.save(update_fields=["server", "username", "password_token", "updated_at"])
+        # The credential travels in the state documents of the hosts that use it.
+        for host_id in current.images.values_list("host_id", flat=True).distinct().order_by():
+            host_desired_changed(host_id)
+        events.publish("registry", current.pk)
+    return current
+
+
+def registry_delete(*, actor: Actor, registry: Registry) -> None:
+    policy.require(actor, "registry.delete", registry)
+    with transaction.atomic():
+        current = Registry.objects.select_for_update().get(pk=registry.pk)
+        if users := _users(current):
+            raise Conflict(
+                f"Registry {current} is used by the images {users}. Change or delete them first.",
+                code="in_use",
+            )
+        events.publish("registry", current.pk, deleted=True)
+        current.delete()
+
+
+def _move(registry: Registry, server: str) -> None:
+    """A credential goes only to its own server: images that use it pin it there."""
+    if server == registry.server:
+        return
+    if users := _users(registry):
+        raise Conflict(
+            f"The images {users} use this credential for {registry.server}. "
+            f"Make another registry for {server}.",
+            code="in_use",
+        )
+    registry.server = server
+
+
+def _users(registry: Registry) -> str:
+    return ", ".join(registry.images.order_by("name").values_list("name", flat=True))

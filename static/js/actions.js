@@ -1,0 +1,106 @@
+// Buttons that do something to one object: asked for if needed, sent to the API, honest about failure.
+
+import { send } from "./api.js";
+import { ask } from "./confirm.js";
+import { swapIcon } from "./icons.js";
+import { isLive, refreshAll } from "./live.js";
+import { all, showDeleted } from "./states.js";
+import { toast, toastLater } from "./toasts.js";
+
+const COLLECTIONS = {
+  workspace: "workspaces",
+  image: "images",
+  host: "hosts",
+  network: "networks",
+  volume: "volumes",
+  registry: "registries",
+};
+const DELETED = {
+  workspace: "Its container is stopped and removed. Volumes keep their data.",
+  volume: "All data in it is removed from the host. This cannot be undone.",
+  host: "Trailer forgets the host; nothing on the machine is touched.",
+};
+
+export function startActions() {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-action]");
+    if (button && !button.disabled) {
+      act(button);
+    }
+  });
+}
+
+async function act(button) {
+  const { action, target, name } = button.dataset;
+  const [kind, id] = target.split(":");
+  if (button.dataset.confirm && !(await agreed(button, kind))) {
+    return;
+  }
+  const done = busy(button);
+  try {
+    await request(action, kind, id, name);
+  } catch (error) {
+    done();
+    toast(error.message, "error");
+    return;
+  }
+  if (action === "delete") {
+    leave(target, name);
+  } else if (kind === "host") {
+    location.reload();
+  } else if (!isLive()) {
+    refreshAll();
+  }
+  done();
+}
+
+function agreed(button, kind) {
+  const { action, name, confirm } = button.dataset;
+  const typing = confirm === "type";
+  const verb = action[0].toUpperCase() + action.slice(1);
+  return ask({
+    title: `${verb} ${name}?`,
+    text: typing ? DELETED[kind] : confirm,
+    verb,
+    name: typing ? name : "",
+  });
+}
+
+function request(action, kind, id, name) {
+  const path = `/api/v1/${COLLECTIONS[kind]}/${id}/`;
+  if (action === "delete") {
+    const query = kind === "volume" ? `?confirm=${encodeURIComponent(name)}` : "";
+    return send("DELETE", path + query);
+  }
+  if (action === "enable" || action === "disable") {
+    return send("PATCH", path, { enabled: action === "enable" });
+  }
+  return send("POST", `${path}${action}/`, {});
+}
+
+function leave(target, name) {
+  const page = all("data-page-of", target)[0];
+  if (page) {
+    toastLater(`${name} was deleted.`);
+    location.assign(page.dataset.goneTo);
+    return;
+  }
+  toast(`${name} was deleted.`);
+  showDeleted(target);
+  setTimeout(refreshAll, 300);
+}
+
+/** Shows the button at work; the function it returns puts it back. */
+function busy(button) {
+  const svg = button.querySelector(".icon");
+  const before = svg.querySelector("use").getAttribute("href").split("#")[1];
+  button.setAttribute("aria-busy", "true");
+  button.disabled = true;
+  swapIcon(svg, "loader-circle");
+  return () => {
+    button.removeAttribute("aria-busy");
+    swapIcon(svg, before);
+    // Whatever the live state said meanwhile is in the other buttons; ours is settled by the next.
+    button.disabled = false;
+  };
+}

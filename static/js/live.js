@@ -1,0 +1,206 @@
+// The one socket of a page: subscribes to what is on it, and keeps that true.
+
+import { all, showDeleted, showState } from "./states.js";
+import { toastLater } from "./toasts.js";
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 15_000;
+// Shorter gaps are not worth a banner; a page being left closes its socket too.
+const BANNER_AFTER_MS = 1500;
+const REFRESH_AFTER_MS = 250;
+const NOT_SIGNED_IN = 4401;
+
+let socket = null;
+let subscribed = new Set();
+let wait = FIRST_WAIT_MS;
+let retry = null;
+let banner = null;
+let connectedBefore = false;
+// What was last told about each resource, to see what is news.
+const told = new Map();
+// Resources of a followed list that the list, as filtered, does not show.
+const elsewhere = new Set();
+const refreshes = new Map();
+
+export function startLive() {
+  connect();
+  document.addEventListener("htmx:load", subscribeToPage);
+  document.addEventListener("htmx:afterSettle", () => elsewhere.clear());
+  window.addEventListener("online", reconnectNow);
+  window.addEventListener("offline", () => showBanner(true));
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible") {
+      reconnectNow();
+    }
+  });
+}
+
+export function isLive() {
+  return socket !== null && socket.readyState === WebSocket.OPEN;
+}
+
+/** Draws again every part of the page that follows something. */
+export function refreshAll() {
+  for (const part of document.querySelectorAll("[data-live-list], [data-follows], [data-part]")) {
+    refresh(part);
+  }
+}
+
+function connect() {
+  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+  socket = new WebSocket(`${scheme}//${location.host}/ws/live/`);
+  socket.addEventListener("open", opened);
+  socket.addEventListener("message", (event) => receive(JSON.parse(event.data)));
+  socket.addEventListener("close", closed);
+}
+
+function opened() {
+  subscribed = new Set();
+  wait = FIRST_WAIT_MS;
+  clearTimeout(banner);
+  showBanner(false);
+  subscribeToPage();
+  if (connectedBefore) {
+    // Single resources are told again on subscribing; lists are not.
+    refreshAll();
+  }
+  connectedBefore = true;
+}
+
+function closed(event) {
+  if (event.code === NOT_SIGNED_IN) {
+    location.assign(`/login/?next=${encodeURIComponent(location.pathname + location.search)}`);
+    return;
+  }
+  clearTimeout(banner);
+  banner = setTimeout(() => showBanner(true), BANNER_AFTER_MS);
+  clearTimeout(retry);
+  retry = setTimeout(connect, wait * (0.75 + Math.random() / 2));
+  wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+}
+
+function reconnectNow() {
+  if (socket.readyState === WebSocket.CLOSED) {
+    clearTimeout(retry);
+    connect();
+  }
+}
+
+function showBanner(lost) {
+  document.getElementById("offline").hidden = !lost;
+}
+
+function subscribeToPage() {
+  if (!isLive()) {
+    return;
+  }
+  const wanted = [...namesOnPage()].filter((name) => !subscribed.has(name));
+  if (wanted.length > 0) {
+    wanted.forEach((name) => subscribed.add(name));
+    socket.send(JSON.stringify({ subscribe: wanted }));
+  }
+}
+
+function namesOnPage() {
+  const names = new Set();
+  for (const element of document.querySelectorAll("[data-resource]")) {
+    names.add(element.dataset.resource);
+  }
+  for (const element of document.querySelectorAll("[data-live-list]")) {
+    names.add(element.dataset.liveList);
+  }
+  for (const element of document.querySelectorAll("[data-follows]")) {
+    element.dataset.follows.split(" ").forEach((name) => names.add(name));
+  }
+  return names;
+}
+
+function receive(message) {
+  if (message.error) {
+    subscribed.delete(message.resource);
+    return;
+  }
+  const kind = `${message.resource.split(":")[0]}s`;
+  if (message.deleted) {
+    told.delete(message.resource);
+    gone(message.resource, kind);
+    return;
+  }
+  const before = told.get(message.resource) ?? shownOnPage(message.resource);
+  told.set(message.resource, message);
+  showState(message);
+  addToLists(message.resource, kind);
+  if (before === undefined || coarse(before) !== coarse(message)) {
+    refreshFollowers(kind);
+  }
+  if (before !== undefined && fine(before) !== fine(message)) {
+    refreshFollowers(message.resource);
+  }
+}
+
+/** The first word about a resource is news only if it differs from what the server rendered. */
+function shownOnPage(resource) {
+  const badge = all("data-resource", resource)[0];
+  return badge ? { status: badge.dataset.status } : undefined;
+}
+
+function coarse(state) {
+  return state.status;
+}
+
+function fine(state) {
+  const { status, revision, observed_revision, observed_at, last_heartbeat, progress } = state;
+  return revision === undefined
+    ? status
+    : JSON.stringify([status, revision, observed_revision, observed_at, last_heartbeat, progress]);
+}
+
+function gone(resource, kind) {
+  if (showDeleted(resource)) {
+    setTimeout(() => refreshEmptied(kind), 250);
+  }
+  refreshFollowers(kind);
+  const page = all("data-page-of", resource)[0];
+  if (page) {
+    toastLater("This was deleted.");
+    location.assign(page.dataset.goneTo);
+  }
+}
+
+function addToLists(resource, kind) {
+  if (elsewhere.has(resource) || all("data-row", resource).length > 0) {
+    return;
+  }
+  for (const list of all("data-live-list", kind)) {
+    elsewhere.add(resource);
+    refresh(list);
+  }
+}
+
+function refreshEmptied(kind) {
+  for (const list of all("data-live-list", kind)) {
+    if (!list.querySelector("[data-row]")) {
+      refresh(list);
+    }
+  }
+}
+
+function refreshFollowers(name) {
+  for (const part of document.querySelectorAll("[data-follows]")) {
+    if (part.dataset.follows.split(" ").includes(name)) {
+      refresh(part);
+    }
+  }
+}
+
+/** Many changes at once make one request. */
+function refresh(part) {
+  clearTimeout(refreshes.get(part));
+  refreshes.set(
+    part,
+    setTimeout(() => {
+      refreshes.delete(part);
+      part.dispatchEvent(new CustomEvent("trailer:refresh"));
+    }, REFRESH_AFTER_MS),
+  );
+}

@@ -1,0 +1,85 @@
+// Puts the state of one resource on the page: badge, stale mark, message, buttons, progress.
+
+import { ago } from "./times.js";
+
+const COLOURS = ["green", "blue", "amber", "red", "grey"];
+
+export function showState(state) {
+  const { resource } = state;
+  for (const badge of all("data-resource", resource)) {
+    showBadge(badge, state);
+  }
+  for (const mark of all("data-stale-for", resource)) {
+    showStale(mark, state);
+  }
+  for (const message of all("data-message-for", resource)) {
+    message.textContent = state.message || "";
+    message.hidden = !state.message;
+  }
+  for (const button of all("data-target", resource)) {
+    if (button.dataset.action && button.dataset.always === undefined && !button.ariaBusy) {
+      button.disabled = !state.allowed_actions.includes(button.dataset.action);
+    }
+  }
+  for (const bar of all("data-progress-for", resource)) {
+    showProgress(bar, state);
+  }
+  document.dispatchEvent(new CustomEvent("trailer:state", { detail: state }));
+}
+
+/** Removes what belongs to a deleted resource; says whether anything was on the page. */
+export function showDeleted(resource) {
+  const rows = [...all("data-row", resource)];
+  for (const row of rows) {
+    row.classList.add("row-leaving");
+    setTimeout(() => row.remove(), 200);
+  }
+  return rows.length > 0;
+}
+
+export function all(attribute, value) {
+  return document.querySelectorAll(`[${attribute}="${CSS.escape(value)}"]`);
+}
+
+function showBadge(badge, state) {
+  badge.dataset.status = state.status;
+  badge.textContent = state.status_label;
+  for (const colour of COLOURS) {
+    badge.classList.toggle(`badge-${colour}`, colour === state.colour);
+  }
+  badge.classList.toggle("is-busy", Boolean(state.busy));
+  // A silent host says so by its own status.
+  badge.classList.toggle("is-stale", state.fresh === false && !isHost(state));
+}
+
+function showStale(mark, state) {
+  mark.hidden = state.fresh !== false || isHost(state);
+  if (mark.hidden) {
+    return;
+  }
+  const since = state.stale_since;
+  const shown = mark.querySelector("time");
+  if (!since) {
+    if (!shown) {
+      mark.textContent = "host not seen yet";
+    }
+    return;
+  }
+  if (!shown || shown.dateTime !== since) {
+    mark.textContent = "stale since ";
+    mark.append(ago(since));
+  }
+}
+
+function showProgress(bar, state) {
+  bar.hidden = !state.busy;
+  if (typeof state.progress === "number") {
+    bar.value = state.progress;
+  } else {
+    bar.removeAttribute("value");
+  }
+}
+
+function isHost(state) {
+  return state.resource.startsWith("host:");
+}

@@ -1,0 +1,1 @@
+"""Trailer's tests; the folders mirror the product's."""

@@ -1,0 +1,7 @@
+"""What every test may use; the fixtures themselves are in tests/ground."""
+
+pytest_plugins = [
+    "tests.ground.outcome",
+    "tests.ground.fixtures_engine",
+    "tests.ground.fixtures_services",
+]

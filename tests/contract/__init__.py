@@ -1,0 +1,1 @@
+"""Tests that the API keeps its published contract."""

@@ -1,0 +1,1 @@
+"""Tests of the whole product on a real Docker engine."""

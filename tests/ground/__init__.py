@@ -1,0 +1,1 @@
+"""The ground the tests stand on: engines, registries, proxies, databases, browsers and servers."""

@@ -1,0 +1,53 @@
+"""Fixtures of the browser; imported by the page tests alone, since Playwright is slow to load."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page
+
+from tests.ground.browser import WINDOW, save_screenshot, started_browser
+from tests.ground.outcome import has_failed
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for the whole run."""
+    with started_browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture
+def browser_context(browser: Browser) -> Iterator[BrowserContext]:
+    """Cookies and storage of one test."""
+    context = browser.new_context(viewport={"width": WINDOW["width"], "height": WINDOW["height"]})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page_errors() -> list[str]:
+    """What the page's scripts and console reported as errors; for tests to assert on."""
+    return []
+
+
+@pytest.fixture
+def page(
+    browser_context: BrowserContext, page_errors: list[str], request: pytest.FixtureRequest
+) -> Iterator[Page]:
+    """A page in a window of 1440x900; a failed test leaves a picture in tests/artifacts."""
+
+    def note_console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            page_errors.append(message.text)
+
+    def note_error(error: Error) -> None:
+        page_errors.append(str(error))
+
+    opened = browser_context.new_page()
+    opened.set_default_timeout(10_000)
+    opened.on("console", note_console)
+    opened.on("pageerror", note_error)
+    yield opened
+    if has_failed(request.node):
+        print(f"screenshot: {save_screenshot(opened, request.node.nodeid)}")
+        print(f"errors of the page: {page_errors}")

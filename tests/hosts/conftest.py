@@ -1,0 +1,29 @@
+"""Actors of the tests about hosts, networks and volumes."""
+
+from __future__ import annotations
+
+import pytest
+
+from hosts.models import Host
+from tests.factories import api_client, make_admin, make_host, make_user
+from trailer.accounts.models import User
+
+
+@pytest.fixture
+def host(db: None) -> Host:
+    return make_host("alpha")
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    return make_admin("root")
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    return make_user("olga")
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    return make_user("stan")

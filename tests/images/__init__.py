@@ -1,0 +1,1 @@
+"""Tests of images, builds and registries."""

@@ -1,0 +1,1 @@
+"""Tests of websockets and live updates."""

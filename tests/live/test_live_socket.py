@@ -1,0 +1,186 @@
+"""The live socket: whole small states, only for those who may see them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.db import transaction
+
+from tests.factories import make_agent_token, make_host, make_token, make_user, make_workspace
+from trailer import events
+from trailer.accounts.models import User
+from trailer.asgi import application
+from workspaces.choices import WorkspaceStatus
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@sync_to_async
+def _token(user: User) -> str:
+    return make_token(user)
+
+
+def _socket(token: str | None, *, origin: str | None = None) -> WebsocketCommunicator:
+    headers = [(b"authorization", f"Token {token}".encode())] if token else []
+    if origin is not None:
+        headers.append((b"origin", origin.encode()))
+    return WebsocketCommunicator(application, "/ws/live/", headers=headers)
+
+
+async def _subscribed(user: User, *names: str) -> WebsocketCommunicator:
+    socket = _socket(await _token(user))
+    connected, _ = await socket.connect()
+    assert connected
+    await socket.send_to(text_data=json.dumps({"subscribe": names}))
+    return socket
+
+
+async def _next(socket: WebsocketCommunicator) -> dict[str, Any]:
+    message: dict[str, Any] = json.loads(await socket.receive_from(timeout=5))
+    return message
+
+
+@sync_to_async
+def _observe(workspace: Workspace, status: str) -> None:
+    with transaction.atomic():
+        Workspace.objects.filter(pk=workspace.pk).update(
+            observed_status=status, observed_revision=workspace.revision
+        )
+        events.publish("workspace", workspace.pk)
+
+
+async def test_a_subscriber_gets_the_present_state_and_then_each_change() -> None:
+    owner = await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    resource = f"workspace:{workspace.pk}"
+    socket = await _subscribed(owner, resource)
+
+    first = await _next(socket)
+    assert first["resource"] == resource
+    assert first["status"] == "deployment_pending"
+    assert first["status_label"] == "Deployment pending"
+    assert {"message", "revision", "fresh", "allowed_actions"} <= set(first)
+
+    await _observe(workspace, WorkspaceStatus.RUNNING)
+    second = await _next(socket)
+    assert (second["resource"], second["status"]) == (resource, "running")
+    assert "stop" in second["allowed_actions"]
+    await socket.disconnect()
+
+
+async def test_what_a_stranger_may_not_see_is_reported_as_not_found_and_never_sent() -> None:
+    owner = await sync_to_async(make_user)()
+    stranger = await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    resource = f"workspace:{workspace.pk}"
+    socket = await _subscribed(stranger, resource, "workspaces")
+    assert await _next(socket) == {"error": "not_found", "resource": resource}
+
+    await _observe(workspace, WorkspaceStatus.RUNNING)
+    assert await socket.receive_nothing(timeout=0.5)
+    await socket.disconnect()
+
+
+async def test_a_list_subscriber_learns_of_new_and_deleted_workspaces() -> None:
+    owner = await sync_to_async(make_user)()
+    socket = await _subscribed(owner, "workspaces")
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    await _observe(workspace, WorkspaceStatus.STARTING)
+    assert (await _next(socket))["status"] == "starting"
+
+    @sync_to_async
+    def delete() -> None:
+        with transaction.atomic():
+            Workspace.objects.filter(pk=workspace.pk).delete()
+            events.publish("workspace", workspace.pk, deleted=True)
+
+    await delete()
+    assert await _next(socket) == {"resource": f"workspace:{workspace.pk}", "deleted": True}
+    await socket.disconnect()
+
+
+async def test_a_change_that_is_rolled_back_is_never_announced() -> None:
+    owner = await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    socket = await _subscribed(owner, f"workspace:{workspace.pk}")
+    await _next(socket)
+
+    @sync_to_async
+    def fail() -> None:
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            events.publish("workspace", workspace.pk)
+            raise ZeroDivisionError
+
+    await fail()
+    assert await socket.receive_nothing(timeout=0.4)
+    await socket.disconnect()
+
+
+@pytest.mark.parametrize("token", [None, "trl_api_wrong"])
+async def test_a_socket_without_a_valid_user_is_closed_with_4401(token: str | None) -> None:
+    socket = _socket(token, origin="http://evil.example")
+    connected, _ = await socket.connect()
+    assert connected
+    closing = await socket.receive_output(timeout=5)
+    assert (closing["type"], closing["code"]) == ("websocket.close", 4401)
+
+
+@pytest.mark.parametrize(
+    "frame", ["nonsense", "[]", '{"subscribe": 3}', '{"subscribe": [1]}', "[" * 50_000]
+)
+async def test_a_malformed_frame_is_answered_and_the_socket_stays_open(frame: str) -> None:
+    owner = await sync_to_async(make_user)()
+    host = await sync_to_async(make_host)()
+    socket = await _subscribed(owner, f"host:{host.pk}")
+    assert (await _next(socket))["status"] == "online"
+    await socket.send_to(text_data=frame)
+    assert (await _next(socket))["error"] == "invalid"
+    await socket.send_to(text_data=json.dumps({"subscribe": ["nothing:1", f"host:{host.pk}"]}))
+    assert await _next(socket) == {"error": "not_found", "resource": "nothing:1"}
+    assert (await _next(socket))["resource"] == f"host:{host.pk}"
+    await socket.disconnect()
+
+
+async def test_an_account_that_is_disabled_loses_its_open_socket() -> None:
+    owner = await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    socket = await _subscribed(owner, f"workspace:{workspace.pk}")
+    await _next(socket)
+    await sync_to_async(User.objects.filter(pk=owner.pk).update)(is_active=False)
+    await _observe(workspace, WorkspaceStatus.RUNNING)
+    assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
+
+
+async def test_an_agent_is_nudged_on_its_own_socket_only() -> None:
+    host, other = await sync_to_async(make_host)(), await sync_to_async(make_host)()
+    sockets = []
+    for each in (host, other):
+        token = await sync_to_async(make_agent_token)(each)
+        header = (b"authorization", f"Bearer {token}".encode())
+        socket = WebsocketCommunicator(application, "/ws/agent/", headers=[header])
+        assert (await socket.connect())[0]
+        sockets.append(socket)
+
+    @sync_to_async
+    def nudge() -> None:
+        with transaction.atomic():
+            events.nudge(host.pk)
+
+    await nudge()
+    assert json.loads(await sockets[0].receive_from(timeout=5)) == {"nudge": True}
+    assert await sockets[1].receive_nothing(timeout=0.3)
+    for socket in sockets:
+        await socket.disconnect()
+
+
+async def test_a_user_token_does_not_open_the_agents_socket() -> None:
+    owner = await sync_to_async(make_user)()
+    header = (b"authorization", f"Bearer {await _token(owner)}".encode())
+    socket = WebsocketCommunicator(application, "/ws/agent/", headers=[header])
+    await socket.connect()
+    assert (await socket.receive_output(timeout=5))["code"] == 4401

@@ -1,0 +1,1 @@
+"""Tests of the kernel: accounts, policy, jobs, API basics."""

@@ -1,0 +1,1 @@
+"""The Trailer server: settings, shared kernel and composition root."""

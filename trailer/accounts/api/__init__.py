@@ -1,0 +1,1 @@
+"""REST endpoints of sign-in, tokens and users."""

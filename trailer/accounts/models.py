@@ -1,0 +1,42 @@
+"""Users, and the API tokens they hand to scripts."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+
+class User(AbstractUser):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+
+    @property
+    def is_admin(self) -> bool:
+        return self.is_active and self.is_superuser
+
+
+class TokenScope(models.TextChoices):
+    READ = "read", "Read"
+    WRITE = "write", "Read and write"
+    ADMIN = "admin", "Everything"
+
+
+class ApiToken(models.Model):
+    """Only the digest of the key is stored; the key is shown once, when it is made."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    scope = models.CharField(max_length=10, choices=TokenScope, default=TokenScope.WRITE)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["-created_at"]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,70 @@
+"""Base of the API's resources: lists and objects come from what the caller may see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from django.db.models import Model, QuerySet
+from rest_framework import mixins, viewsets
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.response import Response
+
+from trailer import policy
+from trailer.api.revision import expected_revision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from rest_framework.request import Request
+    from rest_framework.serializers import BaseSerializer
+
+M = TypeVar("M", bound=Model)
+
+
+class ResourceViewSet(
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    viewsets.GenericViewSet[M],
+    Generic[M],
+):
+    """`serializer_class` writes answers; each action names the serializer of its own input.
+
+    PUT is not offered: changes are partial, so that a client never resets what it does not know.
+    """
+
+    http_method_names = ("get", "post", "patch", "delete", "head", "options")
+
+    def get_queryset(self) -> QuerySet[M]:
+        queryset = super().get_queryset()
+        kind = queryset.model._meta.model_name or ""
+        return queryset.filter(policy.visible(kind, self.request.user))
+
+    def given(self, serializer_class: type[BaseSerializer[Any]]) -> dict[str, Any]:
+        """The validated body; on PATCH only what was sent."""
+        partial = self.request.method == "PATCH"
+        serializer = serializer_class(data=self.request.data, partial=partial)
+        serializer.is_valid(raise_exception=True)
+        data: dict[str, Any] = serializer.validated_data
+        return data
+
+    @property
+    def seen_revision(self) -> int | None:
+        return expected_revision(self.request)
+
+    def answer(self, pk: UUID, status: int = 200) -> Response:
+        """The object as everybody reads it, after a change."""
+        row = self.get_queryset().get(pk=pk)
+        return Response(self.get_serializer(row).data, status=status)
+
+
+class JsonWhateverIsAccepted(BaseContentNegotiation):
+    """For answers that are not JSON but fail in it: Accept must not turn them into 406."""
+
+    def select_parser(self, request: Request, parsers: Sequence[Any]) -> Any:
+        return parsers[0]
+
+    def select_renderer(
+        self, request: Request, renderers: Sequence[Any], format_suffix: str | None = None
+    ) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type

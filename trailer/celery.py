@@ -1,0 +1,14 @@
+"""The Celery app and its schedule; Redis in production, inside the process in standalone."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trailer.settings")
+
+app = Celery("trailer")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+app.conf.beat_schedule = {
+    "mark-silent-hosts": {"task": "workspaces.mark_silent_hosts", "schedule": 5.0},
+}

@@ -1,0 +1,43 @@
+"""Keys without defaults: taken from the environment, or made once and kept in the data folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cryptography.fernet import Fernet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Keys:
+    secret_key: str
+    # The first encrypts; all decrypt, so a key is rotated by putting a new one in front.
+    fernet_keys: tuple[str, ...]
+
+
+def load_or_create_keys(data_dir: Path, *, secret_key: str, fernet_keys: Sequence[str]) -> Keys:
+    if secret_key and fernet_keys:
+        return Keys(secret_key=secret_key, fernet_keys=tuple(fernet_keys))
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return Keys(
+        secret_key=secret_key or _kept(data_dir / "secret.key", lambda: secrets.token_urlsafe(50)),
+        fernet_keys=tuple(fernet_keys)
+        or tuple(_kept(data_dir / "fernet.keys", lambda: Fernet.generate_key().decode()).split()),
+    )
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """O_EXCL decides between two processes that start at once: one makes, the other reads."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    with os.fdopen(descriptor, "w") as file:
+        file.write(make() + "\n")
+    return path.read_text().strip()

@@ -1,0 +1,60 @@
+"""Request id for logs and errors, and the content security policy of our own pages."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponse
+
+REQUEST_ID_HEADER = "X-Request-Id"
+_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'; manifest-src 'self'"
+)
+# The admin kit and the API browser evaluate expressions and set styles inline.
+_RELAXED_POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
+    "frame-ancestors 'none'; base-uri 'self'; form-action 'self'"
+)
+_RELAXED_PATHS = ("/admin/", "/api/docs/")
+
+
+class RequestContextMiddleware:
+    """Binds the request id to every log line made while answering, and returns it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.headers.get(REQUEST_ID_HEADER, "")
+        request_id = given if _SAFE_ID.fullmatch(given) else uuid.uuid4().hex
+        request.META["TRAILER_REQUEST_ID"] = request_id
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        response = self.get_response(request)
+        response.headers[REQUEST_ID_HEADER] = request_id
+        return response
+
+
+class ContentSecurityPolicyMiddleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        relaxed = request.path.startswith(_RELAXED_PATHS)
+        response.headers.setdefault(
+            "Content-Security-Policy", _RELAXED_POLICY if relaxed else _POLICY
+        )
+        return response

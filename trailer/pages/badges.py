@@ -1,0 +1,55 @@
+"""What a page shows of an object's status; the words and colours come from the status tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from hosts.models import Host, Network, Volume
+from hosts.status import Badge, host_badge, is_fresh, resource_badge
+from images.models import Build, Image
+from images.status import image_badge
+from workspaces.models import Workspace
+from workspaces.status import workspace_badge
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Shown = Workspace | Image | Host | Network | Volume
+
+
+@dataclass(frozen=True)
+class State:
+    """One object's status at this moment."""
+
+    resource: str
+    badge: Badge
+    fresh: bool
+    # When the host was last heard, if what we know is no longer fresh.
+    since: datetime | None
+
+
+def resource_of(obj: Shown) -> str:
+    """The object's name on the live socket: `workspace:<id>`."""
+    return f"{obj._meta.model_name}:{obj.pk}"
+
+
+def state_of(obj: Shown) -> State:
+    """Everything but a host needs its `host` loaded."""
+    now = timezone.now()
+    if isinstance(obj, Host):
+        # The status of a silent host says so itself.
+        return State(resource_of(obj), host_badge(obj, now), fresh=True, since=None)
+    fresh = is_fresh(obj.host, now)
+    since = None if fresh else obj.host.last_heartbeat
+    return State(resource_of(obj), badge_of(obj), fresh, since)
+
+
+def badge_of(obj: Workspace | Image | Network | Volume | Build) -> Badge:
+    if isinstance(obj, Workspace):
+        return workspace_badge(obj)
+    if isinstance(obj, Image | Build):
+        return image_badge(obj.status)
+    return resource_badge(obj.status)

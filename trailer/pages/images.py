@@ -1,0 +1,77 @@
+"""Pages of images: list, form, and one image with its builds and log."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db.models import Count
+from django.shortcuts import get_object_or_404
+
+from hosts.models import Host
+from images.choices import BuildStatus, ImageKind, UpdatePolicy
+from images.models import Image, Registry
+from trailer.pages.page import PageView, list_page
+from workspaces.models import Workspace
+
+
+class ImageListView(PageView):
+    template_name = "images/list.html"
+    parts: ClassVar = {"rows": "images/_rows.html"}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        mine = Image.objects.visible_to(self.user)
+        rows = mine.select_related("host").annotate(used_by=Count("workspaces"))
+        search = self.request.GET.get("search", "").strip()
+        if search:
+            rows = rows.filter(name__icontains=search) | rows.filter(reference__icontains=search)
+        status = self.request.GET.get("status", "")
+        if status:
+            rows = rows.filter(status=status)
+        page = list_page(rows.order_by("name"), self.request)
+        return super().get_context_data(
+            page=page,
+            images=page.object_list,
+            any_at_all=bool(page.object_list) or mine.exists(),
+            statuses=BuildStatus.choices,
+            search=search,
+            status=status,
+            query="",
+            **kwargs,
+        )
+
+
+class ImageCreateView(PageView):
+    template_name = "images/new.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        kind = self.request.GET.get("kind", "")
+        return super().get_context_data(
+            kind=kind if kind in (ImageKind.PULL, ImageKind.BUILD) else ImageKind.PULL,
+            hosts=Host.objects.visible_to(self.user).filter(enabled=True),
+            registries=Registry.objects.visible_to(self.user),
+            policies=UpdatePolicy.choices,
+            chosen_host=self.request.GET.get("host", ""),
+            **kwargs,
+        )
+
+
+class ImageView(PageView):
+    template_name = "images/detail.html"
+    parts: ClassVar = {"builds": "images/_builds.html", "facts": "images/_facts.html"}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        rows = Image.objects.visible_to(self.user).select_related("host", "registry", "owner")
+        image = get_object_or_404(rows, pk=kwargs["pk"])
+        builds = list(image.builds.select_related("actor")[:20])
+        wanted = self.request.GET.get("build", "")
+        current = next((row for row in builds if str(row.pk) == wanted), None)
+        return super().get_context_data(
+            image=image,
+            builds=builds,
+            shown_build=current or next(iter(builds), None),
+            chosen=wanted if current else "",
+            workspaces=Workspace.objects.visible_to(self.user).filter(image=image),
+            policies=UpdatePolicy.choices,
+            registries=Registry.objects.visible_to(self.user),
+            **kwargs,
+        )

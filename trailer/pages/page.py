@@ -1,0 +1,55 @@
+"""What every page shares: signed-in users only, partial answers for htmx, never cached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.core.paginator import Paginator
+from django.utils.cache import add_never_cache_headers, patch_vary_headers
+from django.views.generic import TemplateView
+
+if TYPE_CHECKING:
+    from django.core.paginator import Page as ListPage
+    from django.db.models import Model, QuerySet
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+    from django_htmx.middleware import HtmxDetails
+
+    from trailer.accounts.models import User
+
+    M = TypeVar("M", bound=Model)
+
+ROWS_PER_PAGE = 100
+
+
+class PageView(LoginRequiredMixin, TemplateView):
+    """A page, or one of its parts when htmx asks for that part by name."""
+
+    http_method_names: ClassVar = ["get", "head", "options"]
+    # Name of a part, as in the request's `part`, and the template that draws it alone.
+    parts: ClassVar[dict[str, str]] = {}
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().dispatch(request, *args, **kwargs)
+        # A page shows the state of a moment, to one user: neither a proxy nor the back button
+        # may bring an older one up. Parts share the page's address.
+        add_never_cache_headers(response)
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+
+    @property
+    def user(self) -> User:
+        return cast("User", self.request.user)
+
+    def get_template_names(self) -> list[str]:
+        htmx = cast("HtmxDetails | None", getattr(self.request, "htmx", None))
+        wanted = self.request.GET.get("part", "")
+        if htmx and not htmx.history_restore_request and wanted in self.parts:
+            return [self.parts[wanted]]
+        return super().get_template_names()
+
+
+def list_page(rows: QuerySet[M], request: HttpRequest) -> ListPage[M]:
+    """One page of a list; a number that is not one, or too high, gives the nearest page."""
+    return Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))

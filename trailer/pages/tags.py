@@ -1,0 +1,146 @@
+"""Template tags of the pages: badges, actions, icons, fields, sizes; `{% load trailer %}`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+
+from trailer import policy
+from trailer.pages import quantities
+from trailer.pages.badges import Shown, badge_of, resource_of, state_of
+from trailer.pages.navigation import links_for
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.template.context import Context
+    from django.utils.safestring import SafeString
+
+    from hosts.status import Badge
+    from images.models import Build
+    from trailer.pages.navigation import Link
+
+register = template.Library()
+
+
+@register.inclusion_tag("partials/badge.html")
+def badge(obj: Shown) -> dict[str, Any]:
+    return {"state": state_of(obj)}
+
+
+@register.inclusion_tag("partials/message.html")
+def message(obj: Shown) -> dict[str, Any]:
+    return {"resource": resource_of(obj), "message": obj.message}
+
+
+@register.inclusion_tag("partials/action.html")
+def action(
+    obj: Shown, name: str, label: str, icon_name: str, style: str = "", **options: Any
+) -> dict[str, Any]:
+    """A button that carries out `name` on the object; `style`: icon, danger, icon-danger or none.
+
+    Options: `confirm`, a sentence to ask first, or "type" to ask for the object's name; `always`,
+    for what no status forbids.
+    """
+    allowed = name in state_of(obj).badge.actions
+    return {
+        "resource": resource_of(obj),
+        "object_name": str(obj),
+        "name": name,
+        "label": label,
+        "icon": icon_name,
+        "style": style,
+        "confirm": options.get("confirm", ""),
+        "always": options.get("always", False),
+        "allowed": allowed or options.get("always", False),
+    }
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"></use></svg>',
+        extra,
+        static("vendor/lucide/sprite.svg"),
+        name,
+    )
+
+
+@register.inclusion_tag("partials/field.html")
+def field(name: str, label: str, value: object = "", **options: Any) -> dict[str, Any]:
+    """A labelled input with the API's field name.
+
+    Options: hint, placeholder, type, unit, encode (how the script turns the text into JSON),
+    autocomplete, mono, required, choices [(value, label)], rows (a textarea).
+    """
+    shown = "" if value is None else value
+    return {
+        "name": name,
+        "id": f"field-{name.replace('.', '-')}",
+        "label": label,
+        "value": shown,
+        "selected": str(shown),
+        **options,
+    }
+
+
+@register.inclusion_tag("partials/check.html")
+def check(name: str, label: str, value: object = False, hint: str = "") -> dict[str, Any]:
+    return {
+        "name": name,
+        "id": f"field-{name.replace('.', '-')}",
+        "label": label,
+        "value": value,
+        "hint": hint,
+    }
+
+
+@register.inclusion_tag("partials/time.html")
+def ago(moment: datetime | None, empty: str = "never") -> dict[str, Any]:
+    return {"moment": moment, "empty": empty}
+
+
+@register.simple_tag(takes_context=True)
+def may(context: Context, verb: str, obj: Shown | None = None) -> bool:
+    """`{% may "host.modify" host as allowed %}`"""
+    return policy.allows(context["request"].user, verb, obj)
+
+
+@register.simple_tag(takes_context=True)
+def navigation(context: Context) -> list[Link]:
+    request = context["request"]
+    return links_for(request.user, request.path)
+
+
+@register.filter
+def build_badge(build: Build) -> Badge:
+    return badge_of(build)
+
+
+@register.filter
+def resource(obj: Shown) -> str:
+    return resource_of(obj)
+
+
+@register.filter
+def size(value: int | None) -> str:
+    return quantities.rough_size(value)
+
+
+@register.filter
+def exact_size(value: int | None) -> str:
+    return quantities.exact_size(value)
+
+
+@register.filter
+def until(start: datetime | None, end: datetime | None) -> str:
+    return quantities.rough_duration(end - start if start and end else None)
+
+
+@register.filter
+def short_id(value: str) -> str:
+    """Twelve digits, as the engine's own commands print ids."""
+    return value.removeprefix("sha256:")[:12]

@@ -1,0 +1,130 @@
+"""What the workspace form shows: the choices a user has, and the values of one workspace."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hosts.models import Host, Network, Volume
+from images.models import Image
+from trailer.pages.quantities import exact_size
+
+if TYPE_CHECKING:
+    from trailer.accounts.models import User
+    from workspaces.models import Workspace
+
+
+@dataclass(frozen=True)
+class Options:
+    """Hosts the user sees, and what of the user's own lives on them."""
+
+    hosts: list[Host]
+    images: list[Image]
+    networks: list[Network]
+    volumes: list[Volume]
+
+
+@dataclass(frozen=True)
+class WorkspaceForm:
+    """Every value as the text of its input."""
+
+    name: str = ""
+    description: str = ""
+    host: str = ""
+    image: str = ""
+    command: str = ""
+    cpus: str = ""
+    memory_bytes: str = ""
+    shm_bytes: str = ""
+    gpu_count: str = ""
+    nested_virtualization: bool = False
+    env: list[dict[str, Any]] = field(default_factory=list)
+    ports: list[dict[str, Any]] = field(default_factory=list)
+    mounts: list[dict[str, Any]] = field(default_factory=list)
+    networks: frozenset[str] = frozenset()
+    health_test: str = ""
+    health_interval: str = "10"
+    health_timeout: str = "5"
+    health_retries: str = "3"
+    health_start_period: str = "0"
+    startup_timeout: str = "60"
+    drain_timeout: str = "10"
+
+
+def options_for(user: User, host: Host | None = None) -> Options:
+    on_host = {} if host is None else {"host": host}
+    return Options(
+        hosts=[host] if host else list(Host.objects.visible_to(user).filter(enabled=True)),
+        images=list(Image.objects.visible_to(user).filter(**on_host).select_related("host")),
+        networks=list(Network.objects.visible_to(user).filter(**on_host)),
+        volumes=list(Volume.objects.visible_to(user).filter(**on_host)),
+    )
+
+
+def blank_form(options: Options, *, host: str, image: str) -> WorkspaceForm:
+    """Defaults that work: the only host, or the one the user came from."""
+    chosen_image = next((row for row in options.images if str(row.pk) == image), None)
+    if chosen_image is not None:
+        return WorkspaceForm(host=str(chosen_image.host_id), image=image)
+    known = [str(row.pk) for row in options.hosts]
+    return WorkspaceForm(host=host if host in known else next(iter(known), ""))
+
+
+def form_of(workspace: Workspace) -> WorkspaceForm:
+    """Needs the parts prefetched. Secret values never reach the page."""
+    check = workspace.health_check or {}
+    return WorkspaceForm(
+        name=workspace.name,
+        description=workspace.description,
+        host=str(workspace.host_id),
+        image=str(workspace.image_id),
+        command=_words(workspace.command),
+        cpus="" if workspace.cpus is None else f"{workspace.cpus.normalize():f}",
+        memory_bytes=exact_size(workspace.memory_bytes),
+        shm_bytes=exact_size(workspace.shm_bytes),
+        gpu_count=str((workspace.gpus or {}).get("count") or ""),
+        nested_virtualization=workspace.nested_virtualization,
+        env=[
+            {"name": row.name, "value": row.value, "secret": row.is_secret}
+            for row in workspace.env_vars.all()
+        ],
+        ports=[
+            {
+                "container_port": row.container_port,
+                "protocol": row.protocol,
+                "host_port": row.host_port,
+                "host_ip": row.host_ip,
+            }
+            for row in workspace.ports.all()
+        ],
+        mounts=[
+            {"volume": str(row.volume_id), "target": row.target, "read_only": row.read_only}
+            for row in workspace.mounts.all()
+        ],
+        networks=frozenset(str(row.pk) for row in workspace.networks.all()),
+        health_test=_health_words(check.get("test") or []),
+        health_interval=_number(check.get("interval", 10)),
+        health_timeout=_number(check.get("timeout", 5)),
+        health_retries=_number(check.get("retries", 3)),
+        health_start_period=_number(check.get("start_period", 0)),
+        startup_timeout=str(workspace.startup_timeout),
+        drain_timeout=str(workspace.drain_timeout),
+    )
+
+
+def _words(arguments: list[str]) -> str:
+    """Plain words stay plain; anything that would need quoting is shown as the list it is."""
+    if all(word and word.isprintable() and not set(word) & set(" \"'\\[") for word in arguments):
+        return " ".join(arguments)
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+def _health_words(test: list[str]) -> str:
+    if len(test) == 2 and test[0] == "CMD-SHELL":
+        return test[1]
+    return json.dumps(test, ensure_ascii=False) if test else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"

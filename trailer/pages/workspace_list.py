@@ -1,0 +1,95 @@
+"""The list of workspaces: searched, filtered and ordered by the database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from django.db.models import Count, Q
+
+from hosts.models import Host
+from trailer.pages.page import PageView, list_page
+from workspaces.choices import WorkspaceStatus
+from workspaces.models import Workspace
+from workspaces.selectors import with_effective_status
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import QueryDict
+
+ORDERINGS = ("name", "-name", "host__name", "-host__name", "updated_at", "-updated_at")
+
+
+class WorkspaceListView(PageView):
+    template_name = "workspaces/list.html"
+    parts: ClassVar = {"rows": "workspaces/_rows.html"}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        mine = Workspace.objects.visible_to(self.user)
+        given = self.request.GET
+        ordering = given.get("ordering", "")
+        rows = with_parts(filtered(mine, given))
+        page = list_page(
+            rows.order_by(ordering if ordering in ORDERINGS else "name"), self.request
+        )
+        return super().get_context_data(
+            page=page,
+            workspaces=page.object_list,
+            any_at_all=bool(page.object_list) or mine.exists(),
+            filtered=any(given.get(name) for name in ("search", "status", "host")),
+            statuses=WorkspaceStatus.choices,
+            hosts=Host.objects.visible_to(self.user).only("pk", "name"),
+            search=given.get("search", ""),
+            status=given.get("status", ""),
+            host=given.get("host", ""),
+            ordering=ordering,
+            query=_query_without_page(given),
+            **kwargs,
+        )
+
+
+def filtered(rows: QuerySet[Workspace], given: QueryDict) -> QuerySet[Workspace]:
+    """By `search`, `status` and `host`; a filter that names nothing we know finds nothing."""
+    if search := given.get("search", "").strip():
+        rows = rows.filter(
+            Q(name__icontains=search)
+            | Q(description__icontains=search)
+            | Q(image__name__icontains=search)
+            | Q(image__reference__icontains=search)
+            | Q(host__name__icontains=search)
+        )
+    if status := given.get("status"):
+        rows = with_effective_status(rows).filter(effective_status=status)
+    if host := given.get("host"):
+        rows = rows.filter(host__pk=host) if _is_uuid(host) else rows.none()
+    return rows
+
+
+def with_parts(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
+    """Everything a row shows, in a fixed number of queries."""
+    return rows.select_related("host", "image").prefetch_related("ports")
+
+
+def count_by_status(rows: QuerySet[Workspace]) -> dict[str, int]:
+    counted = (
+        with_effective_status(rows)
+        .order_by()
+        .values_list("effective_status")
+        .annotate(count=Count("pk"))
+    )
+    return {str(status): int(count) for status, count in counted}
+
+
+def _query_without_page(given: QueryDict) -> str:
+    kept = given.copy()
+    for name in ("page", "part"):
+        kept.pop(name, None)
+    return kept.urlencode()
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,230 @@
+"""Django settings; every value that differs between installations comes from the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import environ
+
+from trailer.keys import load_or_create_keys
+from trailer.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+TRAILER_DATA_DIR = Path(env.str("TRAILER_DATA_DIR", default=str(BASE_DIR / "data"))).resolve()
+TRAILER_BIND = env.str("TRAILER_BIND", default="127.0.0.1:8000")
+TRAILER_PUBLIC_URL = env.str("TRAILER_PUBLIC_URL", default=f"http://{TRAILER_BIND}").rstrip("/")
+TRAILER_EMBEDDED_AGENT = env.bool("TRAILER_EMBEDDED_AGENT", default=True)
+TRAILER_VERSION = "0.1.0"
+TRAILER_AGENT_IMAGE = env.str("TRAILER_AGENT_IMAGE", default="trailer/agent:latest")
+
+_keys = load_or_create_keys(
+    TRAILER_DATA_DIR,
+    secret_key=env.str("SECRET_KEY", default=""),
+    fernet_keys=env.list("TRAILER_SECRET_KEYS", default=[]),
+)
+SECRET_KEY = _keys.secret_key
+TRAILER_SECRET_KEYS = _keys.fernet_keys
+
+DEBUG = False
+_public = urlsplit(TRAILER_PUBLIC_URL)
+ALLOWED_HOSTS = env.list(
+    "TRAILER_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", _public.hostname or ""]
+)
+CSRF_TRUSTED_ORIGINS = [TRAILER_PUBLIC_URL]
+# Exact origins (scheme, host, port) that may open a WebSocket with a session cookie.
+TRAILER_WS_ORIGINS = sorted(
+    {
+        TRAILER_PUBLIC_URL,
+        f"http://{TRAILER_BIND}",
+        f"http://localhost:{TRAILER_BIND.rpartition(':')[2]}",
+        *env.list("TRAILER_WS_ORIGINS", default=[]),
+    }
+)
+
+INSTALLED_APPS = [
+    "daphne",
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "trailer",
+    "trailer.accounts",
+    "hosts",
+    "images",
+    "workspaces",
+]
+
+MIDDLEWARE = [
+    "trailer.middleware.RequestContextMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "trailer.middleware.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "trailer.urls"
+ASGI_APPLICATION = "trailer.asgi.application"
+WSGI_APPLICATION = "trailer.wsgi.application"
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+            "libraries": {"trailer": "trailer.pages.tags"},
+        },
+    }
+]
+
+DATABASE_URL = env.str("DATABASE_URL", default=f"sqlite:///{TRAILER_DATA_DIR / 'trailer.sqlite3'}")
+DATABASES: dict[str, dict[str, Any]] = {"default": environ.Env.db_url_config(DATABASE_URL)}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # IMMEDIATE: a read-then-write transaction in the default mode fails at once under load,
+    # whatever the busy timeout says.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+    # Sockets and threads share the test database, which the in-memory one does not allow.
+    DATABASES["default"]["TEST"] = {"NAME": str(TRAILER_DATA_DIR / "test.sqlite3")}
+else:
+    # Under ASGI each request has its own thread: without a pool, its own connection too.
+    DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}}
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+
+REDIS_URL = env.str("REDIS_URL", default="")
+CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL]},
+    }
+    if REDIS_URL
+    else {"BACKEND": "trailer.layer.EmbeddedChannelLayer"}
+}
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
+CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
+CELERY_RESULT_BACKEND = REDIS_URL or "cache+memory://"
+# The embedded broker polls; at the default second each job would wait for it.
+CELERY_BROKER_TRANSPORT_OPTIONS = {} if REDIS_URL else {"polling_interval": 0.05}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+    )
+]
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
+SESSION_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_HSTS_SECONDS = 31_536_000 if _public.scheme == "https" else 0
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https")
+    if env.bool("TRAILER_BEHIND_PROXY", default=False)
+    else None
+)
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Only production collects; one process serves its files straight from the app folders.
+STATIC_ROOT = env.str("TRAILER_STATIC_ROOT", default="") or None
+WHITENOISE_USE_FINDERS = True
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "trailer.api.authentication.TokenAuthentication",
+        "trailer.api.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["trailer.api.permissions.SignedInWithScope"],
+    "DEFAULT_PAGINATION_CLASS": "trailer.api.pagination.PagePagination",
+    "DEFAULT_FILTER_BACKENDS": [
+        "django_filters.rest_framework.DjangoFilterBackend",
+        "rest_framework.filters.SearchFilter",
+        "rest_framework.filters.OrderingFilter",
+    ],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["trailer.api.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "trailer.api.exceptions.handle",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Trailer",
+    "DESCRIPTION": "Container workspaces and git-driven stacks on a fleet of Docker hosts.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "HostStatus": "hosts.choices.HostStatus",
+        "ResourceStatus": "hosts.choices.ResourceStatus",
+        "VolumeKind": "hosts.choices.VolumeKind",
+        "BuildStatus": "images.choices.BuildStatus",
+        "ImageKind": "images.choices.ImageKind",
+        "WorkspaceStatus": "workspaces.choices.WorkspaceStatus",
+    },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "trailer.api.schema.add_errors",
+    ],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+UNFOLD = {"SITE_TITLE": "Trailer", "SITE_HEADER": "Trailer", "SHOW_HISTORY": True}
+
+LOGGING = logging_config(level=env.str("TRAILER_LOG_LEVEL", default="INFO"))
+LOGGING_CONFIG = "logging.config.dictConfig"

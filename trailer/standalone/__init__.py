@@ -1,0 +1,1 @@
+"""Everything in one command: web server, background jobs and an agent on the local engine."""

@@ -1,0 +1,76 @@
+"""The embedded agent: a child process, started again when it dies, ended with the server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_STOP_SECONDS = 15
+_RESTART_SECONDS = (1, 2, 5, 10, 30)
+
+
+class AgentProcess:
+    """Supervises `python -m agent run`. It never stops workspaces, and neither does its end."""
+
+    def __init__(self, *, server_url: str, state_dir: Path, base_dir: Path) -> None:
+        self._environment = {
+            **os.environ,
+            "TRAILER_SERVER_URL": server_url,
+            "TRAILER_AGENT_STATE_DIR": str(state_dir),
+        }
+        self._base_dir = base_dir
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._supervise, name="agent-process", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                logger.warning("agent did not end in time, killed", extra={"pid": process.pid})
+                process.kill()
+                process.wait()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def _supervise(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            self._process = self._spawn()
+            code = self._process.wait()
+            if self._stopping.is_set():
+                return
+            delay = _RESTART_SECONDS[min(failures, len(_RESTART_SECONDS) - 1)]
+            failures += 1
+            logger.warning("agent ended, starting again", extra={"code": code, "delay": delay})
+            self._stopping.wait(delay)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        """Own session: a Ctrl-C at the terminal reaches the server, which then ends the agent.
+
+        Its standard input is a pipe that we never write to: when this process dies without a
+        word, the pipe closes and the agent ends as well.
+        """
+        return subprocess.Popen(
+            [sys.executable, "-m", "agent", "run", "--lifeline"],
+            cwd=self._base_dir,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )

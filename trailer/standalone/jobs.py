@@ -1,0 +1,49 @@
+"""Celery inside the process: worker threads and beat on the in-memory broker."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+from celery.beat import EmbeddedService
+from celery.worker import WorkController
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from celery import Celery
+
+logger = logging.getLogger(__name__)
+
+_STOP_SECONDS = 5
+_WORKER_THREADS = 2
+
+
+class EmbeddedJobs:
+    """WorkController rather than the command-line worker, which would take over the signals."""
+
+    def __init__(self, app: Celery, *, data_dir: Path) -> None:
+        self._worker = WorkController(
+            app=app, pool_cls="threads", concurrency=_WORKER_THREADS, without_gossip=True
+        )
+        # A thread here; the stubs also know the process that it could be.
+        self._beat: Any = EmbeddedService(
+            app, thread=True, schedule_filename=str(data_dir / "beat-schedule")
+        )
+        self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._beat.start()
+
+    def stop(self) -> None:
+        self._beat.stop()
+        self._worker.stop()
+        self._thread.join(_STOP_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            self._worker.start()
+        except Exception:
+            logger.exception("background jobs ended")

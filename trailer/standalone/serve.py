@@ -1,0 +1,65 @@
+"""Runs the web server in the main thread and ties the other parts' lives to it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from daphne.endpoints import build_endpoint_description_strings
+from daphne.server import Server
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from trailer.asgi import application
+from trailer.celery import app as celery_app
+from trailer.standalone.agent_process import AgentProcess
+from trailer.standalone.bootstrap import agent_state_dir, ensure_identity, ensure_local_host
+from trailer.standalone.jobs import EmbeddedJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+
+def serve(say: Callable[[str], None]) -> None:
+    """Blocks until SIGINT or SIGTERM; workspaces go on running."""
+    address, _, port = settings.TRAILER_BIND.rpartition(":")
+    jobs = EmbeddedJobs(celery_app, data_dir=settings.TRAILER_DATA_DIR)
+    agent = _agent(address, port) if settings.TRAILER_EMBEDDED_AGENT else None
+
+    def ready() -> None:
+        jobs.start()
+        if agent is not None:
+            agent.start()
+        say(f"Trailer answers at {settings.TRAILER_PUBLIC_URL} (Ctrl-C to stop)")
+
+    server = Server(
+        application=application,
+        endpoints=build_endpoint_description_strings(host=address, port=int(port)),
+        signal_handlers=True,
+        ready_callable=ready,
+        server_name="trailer",
+        websocket_timeout=-1,
+        application_close_timeout=5,
+    )
+    try:
+        server.run()
+    finally:
+        if agent is not None:
+            agent.stop()
+        jobs.stop()
+    if not server.listening_addresses:
+        raise CommandError(
+            f"Can't listen on {settings.TRAILER_BIND}. Is something else using that port? "
+            "Set TRAILER_BIND to another one."
+        )
+
+
+def _agent(address: str, port: str) -> AgentProcess:
+    state_dir = agent_state_dir()
+    ensure_identity(ensure_local_host(), state_dir)
+    reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}.get(address, address)  # noqa: S104
+    return AgentProcess(
+        server_url=f"http://{reachable}:{port}", state_dir=state_dir, base_dir=settings.BASE_DIR
+    )

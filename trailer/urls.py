@@ -1,0 +1,21 @@
+"""Where everything is mounted."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from trailer import health
+
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("admin/", admin.site.urls),
+    path("api/agent/v1/", include("workspaces.control.urls")),
+    path("api/v1/", include("trailer.accounts.api.urls")),
+    path("api/v1/", include("hosts.api.urls")),
+    path("api/v1/", include("images.api.urls")),
+    path("api/v1/", include("workspaces.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("", include("trailer.pages.urls")),
+]

@@ -1,0 +1,1 @@
+"""Workspaces: desired specs, observed states, and the agents' control plane."""

@@ -1,0 +1,165 @@
+"""What the API answers about workspaces.
+
+The schema is made from these annotations at run time, so they are not postponed here.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from agent.protocol import naming
+from workspaces.api.parts import (
+    GpusSerializer,
+    HealthCheckSerializer,
+    MountSerializer,
+    PortSerializer,
+    ScheduleSerializer,
+    UrlSerializer,
+)
+from workspaces.choices import DesiredState, WorkspaceStatus
+from workspaces.models import Event, Revision, Workspace
+from workspaces.status import workspace_badge, workspace_is_fresh
+
+
+class WorkspaceSerializer(serializers.Serializer[Any]):
+    """A workspace: the writable fields first, then what is only answered."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = serializers.CharField()
+    description = serializers.CharField(allow_blank=True)
+    host = serializers.UUIDField(source="host_id")
+    image = serializers.UUIDField(source="image_id")
+    desired_state = serializers.ChoiceField(choices=DesiredState.choices)
+    command = serializers.ListField(child=serializers.CharField(allow_blank=True))
+    env = serializers.SerializerMethodField()
+    secret_env = serializers.SerializerMethodField(
+        help_text="Names of the secret variables; their values are never answered."
+    )
+    cpus = serializers.FloatField(allow_null=True)
+    memory_bytes = serializers.IntegerField(allow_null=True)
+    shm_bytes = serializers.IntegerField(allow_null=True)
+    gpus = serializers.SerializerMethodField()
+    nested_virtualization = serializers.BooleanField()
+    ports = PortSerializer(many=True)
+    mounts = MountSerializer(many=True)
+    networks = serializers.SerializerMethodField()
+    urls = UrlSerializer(many=True)
+    health_check = serializers.SerializerMethodField()
+    startup_timeout = serializers.IntegerField()
+    drain_timeout = serializers.IntegerField()
+    idle_stop_minutes = serializers.IntegerField(allow_null=True)
+    schedule = ScheduleSerializer()
+    labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
+
+    status = serializers.SerializerMethodField()
+    status_label = serializers.SerializerMethodField()
+    message = serializers.CharField(read_only=True)
+    fresh = serializers.SerializerMethodField()
+    observed_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    allowed_actions = serializers.SerializerMethodField()
+    revision = serializers.IntegerField(read_only=True)
+    observed_revision = serializers.IntegerField(read_only=True)
+    container_id = serializers.CharField(read_only=True)
+    container_name = serializers.SerializerMethodField()
+    started_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    restart_count = serializers.IntegerField(read_only=True)
+    health = serializers.CharField(read_only=True)
+    exit_code = serializers.IntegerField(read_only=True, allow_null=True)
+    owner = serializers.CharField(read_only=True, source="owner.username")
+    stack = serializers.UUIDField(read_only=True, allow_null=True)
+    created_at = serializers.DateTimeField(read_only=True)
+    updated_at = serializers.DateTimeField(read_only=True)
+
+    def get_env(self, workspace: Workspace) -> dict[str, str]:
+        return {var.name: var.value for var in workspace.env_vars.all() if not var.is_secret}
+
+    @extend_schema_field(
+        {"type": "object", "additionalProperties": {"type": "string", "nullable": True}}
+    )
+    def get_secret_env(self, workspace: Workspace) -> dict[str, None]:
+        return {var.name: None for var in workspace.env_vars.all() if var.is_secret}
+
+    @extend_schema_field(GpusSerializer(allow_null=True))
+    def get_gpus(self, workspace: Workspace) -> Any:
+        return workspace.gpus or None
+
+    def get_networks(self, workspace: Workspace) -> list[UUID]:
+        return [network.pk for network in workspace.networks.all()]
+
+    @extend_schema_field(HealthCheckSerializer(allow_null=True))
+    def get_health_check(self, workspace: Workspace) -> Any:
+        return workspace.health_check or None
+
+    @extend_schema_field(serializers.ChoiceField(choices=WorkspaceStatus.choices))
+    def get_status(self, workspace: Workspace) -> str:
+        return workspace_badge(workspace).value
+
+    def get_status_label(self, workspace: Workspace) -> str:
+        return workspace_badge(workspace).label
+
+    def get_fresh(self, workspace: Workspace) -> bool:
+        return workspace_is_fresh(workspace, timezone.now())
+
+    def get_allowed_actions(self, workspace: Workspace) -> list[str]:
+        return list(workspace_badge(workspace).actions)
+
+    def get_container_name(self, workspace: Workspace) -> str:
+        return naming.container_name(workspace.name)
+
+
+class FieldChangeSerializer(serializers.Serializer[Any]):
+    """`from` and `to` hold the field's own shape; secret values are masked."""
+
+    field = serializers.CharField()
+    effect = serializers.ChoiceField(choices=["none", "in_place", "replace"])
+
+    def get_fields(self) -> dict[str, Any]:
+        # `from` is no Python name, so these two can't be class attributes.
+        return {
+            **super().get_fields(),
+            "from": serializers.JSONField(allow_null=True),
+            "to": serializers.JSONField(allow_null=True),
+        }
+
+
+class PlanSerializer(serializers.Serializer[Any]):
+    action = serializers.ChoiceField(
+        choices=["none", "create", "in_place", "replace", "start", "stop"]
+    )
+    changes = FieldChangeSerializer(many=True)
+    downtime = serializers.ChoiceField(choices=["none", "brief"])
+
+
+class EventSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    kind = serializers.CharField()
+    cause = serializers.CharField()
+    changes = FieldChangeSerializer(many=True)
+    actor = serializers.SerializerMethodField()
+    revision = serializers.IntegerField(allow_null=True)
+    cycle = serializers.IntegerField(allow_null=True)
+
+    def get_actor(self, event: Event) -> str | None:
+        return event.actor.username if event.actor else None
+
+
+class RevisionSerializer(serializers.Serializer[Any]):
+    revision = serializers.IntegerField()
+    actor = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+
+    def get_fields(self) -> dict[str, Any]:
+        # `fields` is taken by the serializer itself.
+        return {
+            **super().get_fields(),
+            "fields": serializers.DictField(
+                help_text="The writable fields as they were, without secret_env."
+            ),
+        }
+
+    def get_actor(self, revision: Revision) -> str | None:
+        return revision.actor.username if revision.actor else None

@@ -1,0 +1,187 @@
+"""Workspaces over REST: each method reads the body, calls one service and renders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django_filters.rest_framework import DjangoFilterBackend
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.filters import SearchFilter
+from rest_framework.response import Response
+
+from trailer.api.schema import IF_MATCH
+from trailer.api.views import ResourceViewSet
+from trailer.errors import Invalid
+from workspaces import selectors, services
+from workspaces.api.filters import WorkspaceFilter, WorkspaceOrdering
+from workspaces.api.inputs import CloneInput, RollbackInput, WorkspaceInput
+from workspaces.api.serializers import (
+    EventSerializer,
+    PlanSerializer,
+    RevisionSerializer,
+    WorkspaceSerializer,
+)
+from workspaces.models import Workspace
+from workspaces.validation.fields import check_known
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db.models import QuerySet
+    from rest_framework.request import Request
+
+_run = extend_schema(request=None, parameters=[IF_MATCH], responses={202: WorkspaceSerializer})
+
+
+def _body(request: Request) -> dict[str, Any]:
+    if not isinstance(request.data, dict):
+        raise Invalid("The body must be a JSON object.")
+    return request.data
+
+
+class WorkspaceViewSet(ResourceViewSet[Workspace]):
+    """Container workspaces: what should run, and what the host's agent last saw."""
+
+    queryset = Workspace.objects.none()
+    serializer_class = WorkspaceSerializer
+    filter_backends = (DjangoFilterBackend, SearchFilter, WorkspaceOrdering)
+    filterset_class = WorkspaceFilter
+    search_fields = ("name", "description")
+
+    def get_queryset(self) -> QuerySet[Workspace]:
+        return selectors.workspaces_visible_to(self.request.user)
+
+    @extend_schema(request=WorkspaceInput, responses={201: WorkspaceSerializer})
+    def create(self, request: Request) -> Response:
+        """Create a workspace; it is deployed at once unless desired_state is stopped."""
+        workspace = services.workspace_create(actor=request.user, data=_body(request))
+        return self._answer(workspace, status.HTTP_201_CREATED)
+
+    @extend_schema(
+        request=WorkspaceInput,
+        parameters=[IF_MATCH],
+        responses=WorkspaceSerializer,
+    )
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change some fields; what changes nothing keeps the revision."""
+        workspace = services.workspace_update(
+            actor=request.user,
+            workspace=self.get_object(),
+            data=_body(request),
+            expected_revision=self.seen_revision,
+        )
+        return self._answer(workspace, status.HTTP_200_OK)
+
+    @extend_schema(
+        parameters=[IF_MATCH],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete a workspace and its container; volumes and images stay."""
+        services.workspace_delete(
+            actor=request.user,
+            workspace=self.get_object(),
+            expected_revision=self.seen_revision,
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @_run
+    @action(detail=True, methods=["post"])
+    def start(self, request: Request, pk: str) -> Response:
+        """Start; after an error: try again."""
+        return self._run(request, services.workspace_start)
+
+    @_run
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Request, pk: str) -> Response:
+        """Stop; the container stays."""
+        return self._run(request, services.workspace_stop)
+
+    @_run
+    @action(detail=True, methods=["post"])
+    def redeploy(self, request: Request, pk: str) -> Response:
+        """Replace the container although nothing changed."""
+        return self._run(request, services.workspace_redeploy)
+
+    @extend_schema(
+        request=CloneInput,
+        parameters=[IF_MATCH],
+        responses={202: WorkspaceSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def clone(self, request: Request, pk: str) -> Response:
+        """Copy to a new workspace, without host ports (on the same host) and without URLs."""
+        workspace = services.workspace_clone(
+            actor=request.user,
+            workspace=self.get_object(),
+            data=_body(request),
+            expected_revision=self.seen_revision,
+        )
+        return self._answer(workspace, status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        request=RollbackInput,
+        parameters=[IF_MATCH],
+        responses={202: WorkspaceSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def rollback(self, request: Request, pk: str) -> Response:
+        """Return to the fields of an earlier revision, secrets included."""
+        workspace, data = self.get_object(), _body(request)
+        check_known(data, ("revision",))
+        workspace = services.workspace_rollback(
+            actor=request.user,
+            workspace=workspace,
+            revision=data.get("revision"),
+            expected_revision=self.seen_revision,
+        )
+        return self._answer(workspace, status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        request=WorkspaceInput(partial=True),
+        responses={200: PlanSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def plan(self, request: Request, pk: str) -> Response:
+        """What a change would do; saves nothing."""
+        plan = services.workspace_plan(
+            actor=request.user, workspace=self.get_object(), data=_body(request)
+        )
+        return Response(PlanSerializer(plan).data)
+
+    @extend_schema(
+        filters=False,
+        responses=EventSerializer(many=True),
+    )
+    @action(detail=True)
+    def events(self, request: Request, pk: str) -> Response:
+        """Why things happened, newest first."""
+        return self._page(selectors.workspace_events(self.get_object()), EventSerializer)
+
+    @extend_schema(
+        filters=False,
+        responses=RevisionSerializer(many=True),
+    )
+    @action(detail=True)
+    def revisions(self, request: Request, pk: str) -> Response:
+        """Every revision of the fields, newest first."""
+        return self._page(selectors.workspace_revisions(self.get_object()), RevisionSerializer)
+
+    def _run(self, request: Request, service: Callable[..., Workspace]) -> Response:
+        workspace = self.get_object()
+        check_known(_body(request), ())
+        workspace = service(
+            actor=request.user,
+            workspace=workspace,
+            expected_revision=self.seen_revision,
+        )
+        return self._answer(workspace, status.HTTP_202_ACCEPTED)
+
+    def _answer(self, workspace: Workspace, code: int) -> Response:
+        return Response(self.get_serializer(workspace).data, status=code)
+
+    def _page(self, rows: QuerySet[Any], serializer: type[Any]) -> Response:
+        page = self.paginate_queryset(cast("QuerySet[Workspace]", rows))
+        return self.get_paginated_response(serializer(page, many=True).data)

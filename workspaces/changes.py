@@ -1,0 +1,95 @@
+"""What a change of fields does to a workspace: the one computation behind preview and saving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agent.protocol.compare import (
+    IN_PLACE,
+    NONE,
+    REPLACE,
+    compare,
+    overall_effect,
+    replaces_without_downtime,
+)
+from agent.protocol.report import FieldChange
+from workspaces.choices import DesiredState, WorkspaceStatus
+
+if TYPE_CHECKING:
+    from agent.protocol.spec import WorkspaceSpec
+    from workspaces.fields import WorkspaceFields
+    from workspaces.models import Workspace
+
+CREATE: Final = "create"
+START: Final = "start"
+STOP: Final = "stop"
+
+# Writable fields that the container's spec does not hold, and what a difference does.
+_OUTSIDE_THE_SPEC: Final = (
+    ("description", NONE),
+    ("desired_state", IN_PLACE),
+    ("startup_timeout", NONE),
+    ("drain_timeout", NONE),
+    ("idle_stop_minutes", NONE),
+    ("schedule", NONE),
+)
+
+
+def field_changes(
+    old: WorkspaceFields,
+    new: WorkspaceFields,
+    *,
+    specs: tuple[WorkspaceSpec, WorkspaceSpec],
+    router_mode: str,
+) -> tuple[FieldChange, ...]:
+    """Field by field, secrets masked; empty when both say the same in other words or order."""
+    changes = list(compare(*specs, router_mode=router_mode))
+    if old.image != new.image and not any(change.field == "image" for change in changes):
+        # Two images with one reference: another row to follow, the same content for now.
+        changes.append(
+            FieldChange(field="image", old=str(old.image), new=str(new.image), effect=NONE)
+        )
+    for name, effect in _OUTSIDE_THE_SPEC:
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after:
+            changes.append(FieldChange(field=name, old=before, new=after, effect=effect))
+    return tuple(changes)
+
+
+def decide_action(
+    changes: tuple[FieldChange, ...], *, old_state: str, new_state: str, has_container: bool
+) -> str:
+    """What the agent will do, in the API's words."""
+    if new_state == DesiredState.STOPPED and old_state != new_state:
+        return STOP
+    effect = overall_effect(changes)
+    if effect == NONE:
+        return NONE
+    if not has_container:
+        return CREATE if new_state == DesiredState.RUNNING else NONE
+    if effect == IN_PLACE and old_state != new_state:
+        return START
+    return effect
+
+
+def decide_downtime(action: str, *, state: str, spec: WorkspaceSpec) -> str:
+    if action == STOP:
+        return "brief"
+    if action == REPLACE and state == DesiredState.RUNNING:
+        return "none" if replaces_without_downtime(spec) else "brief"
+    return "none"
+
+
+def decide_pending_status(workspace: Workspace, action: str, *, state: str) -> str:
+    """What to show until the agent has seen the new revision; `workspace` is still the old row.
+
+    A change too small to show keeps an earlier one that the agent has not seen either. A stopped
+    workspace stays "stopped" whatever is edited: nothing is deployed before it is started.
+    """
+    if action == STOP:
+        return WorkspaceStatus.STOPPING.value
+    if action in (CREATE, REPLACE, START) and state == DesiredState.RUNNING:
+        return WorkspaceStatus.DEPLOYMENT_PENDING.value
+    if workspace.observed_revision < workspace.revision:
+        return workspace.pending_status
+    return ""

@@ -1,0 +1,138 @@
+"""The live socket: a browser subscribes to resources and receives their whole small states."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.utils import timezone
+
+from trailer import sockets
+from trailer.events import kind_group, object_group
+from workspaces.live import KINDS, live_states, parse_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trailer.accounts.models import User
+
+# Changes within this time become one look at the database and one batch of frames.
+_COALESCE_SECONDS = 0.05
+_MAX_SUBSCRIPTIONS = 2000
+_MAX_FRAME = 256 * 1024
+
+
+class LiveConsumer(AsyncWebsocketConsumer):
+    """Group messages are hints; each state is read anew, through what this user may see."""
+
+    async def connect(self) -> None:
+        self.pending: dict[str, bool] = {}
+        self.known: set[str] = set()
+        self.groups_joined: set[str] = set()
+        self.flusher: asyncio.Task[None] | None = None
+        self.user: User | None = await sockets.socket_user(self.scope)
+        await self.accept()
+        if self.user is None:
+            await self.close(code=sockets.NOT_SIGNED_IN)
+
+    async def disconnect(self, code: int) -> None:
+        if self.flusher is not None:
+            self.flusher.cancel()
+        for group in self.groups_joined:
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self.user is None:
+            return
+        names = _subscription(text_data)
+        if names is None:
+            await self._send({"error": "invalid", "message": 'Send {"subscribe": [names]}.'})
+            return
+        await self._subscribe(names)
+
+    async def changed(self, event: dict[str, Any]) -> None:
+        resource = event["resource"]
+        self.pending[resource] = self.pending.get(resource, False) or event["deleted"]
+        self._schedule()
+
+    async def _subscribe(self, names: list[str]) -> None:
+        wanted = []
+        for name in names:
+            if name.removesuffix("s") in KINDS and name.endswith("s"):
+                await self._join(kind_group(name.removesuffix("s")))
+            elif (parsed := parse_resource(name)) is not None:
+                # Joined before the look-up: a change in between is then sent twice, never lost.
+                await self._join(object_group(parsed[0], parsed[1]))
+                wanted.append(f"{parsed[0]}:{parsed[1]}")
+            else:
+                await self._send({"error": "not_found", "resource": name})
+        states = await self._load(wanted)
+        for resource in wanted:
+            state = states.get(resource)
+            if state is None:
+                kind, _, object_id = resource.partition(":")
+                await self._leave(object_group(kind, object_id))
+                await self._send({"error": "not_found", "resource": resource})
+            else:
+                self.known.add(resource)
+                await self._send(state)
+
+    def _schedule(self) -> None:
+        if self.flusher is None or self.flusher.done():
+            self.flusher = asyncio.create_task(self._flush())
+
+    async def _flush(self) -> None:
+        while self.pending:
+            await asyncio.sleep(_COALESCE_SECONDS)
+            pending, self.pending = self.pending, {}
+            states = await self._load(pending)
+            if self.user is None:
+                await self.close(code=sockets.NOT_SIGNED_IN)
+                return
+            for resource in pending:
+                await self._tell(resource, states.get(resource))
+
+    async def _tell(self, resource: str, state: dict[str, Any] | None) -> None:
+        if state is not None:
+            self.known.add(resource)
+            await self._send(state)
+        elif resource in self.known:
+            # Gone, or no longer visible: for this user that is the same.
+            self.known.discard(resource)
+            await self._send({"resource": resource, "deleted": True})
+
+    async def _load(self, resources: Iterable[str]) -> dict[str, dict[str, Any]]:
+        if self.user is None:
+            return {}
+        self.user = await sockets.still_active(self.user.pk)
+        if self.user is None:
+            return {}
+        return await sync_to_async(live_states)(self.user, list(resources), timezone.now())
+
+    async def _join(self, group: str) -> None:
+        if group not in self.groups_joined and len(self.groups_joined) < _MAX_SUBSCRIPTIONS:
+            self.groups_joined.add(group)
+            await self.channel_layer.group_add(group, self.channel_name)
+
+    async def _leave(self, group: str) -> None:
+        self.groups_joined.discard(group)
+        await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self.send(text_data=json.dumps(message))
+
+
+def _subscription(text: str | None) -> list[str] | None:
+    if text is None or len(text) > _MAX_FRAME:
+        return None
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    names = message.get("subscribe") if isinstance(message, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return None
+    return names

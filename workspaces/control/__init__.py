@@ -1,0 +1,1 @@
+"""The agents' side of the server: state documents out, reports in."""

@@ -1,0 +1,183 @@
+"""The state document of one host, compiled from desired columns with a fixed number of queries."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Prefetch
+
+from agent.protocol import PROTOCOL_VERSION
+from agent.protocol.state import (
+    BuildFile,
+    DesiredBuild,
+    DesiredImage,
+    DesiredNetwork,
+    DesiredVolume,
+    DesiredWorkspace,
+    HostState,
+    RegistryCredential,
+    Tombstone,
+    encode_state,
+)
+from hosts.models import Host, HostDocument
+from hosts.selectors import host_settings
+from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger
+from images.models import Build, Image
+from images.selectors import engine_ref
+from trailer import secrets
+from workspaces.spec import WORKSPACE_PARTS, workspace_spec
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from hosts.models import Network, Volume
+    from hosts.models import Tombstone as TombstoneRow
+    from workspaces.models import Workspace
+
+
+_FORCING_TRIGGERS = frozenset({BuildTrigger.REQUESTED, BuildTrigger.UPDATE})
+
+
+@dataclass(frozen=True)
+class Document:
+    etag: str
+    # None when the caller already holds this version.
+    body: bytes | None
+
+
+def document_for(host_id: UUID, known_etag: str) -> Document:
+    """One look-up while nothing changes; compiled and stored again after an edit."""
+    stored = (
+        HostDocument.objects.filter(host_id=host_id)
+        .values_list("etag", "version", "host__desired_version")
+        .first()
+    )
+    if stored is not None and stored[1] == stored[2]:
+        if stored[0] == known_etag:
+            return Document(etag=known_etag, body=None)
+        body = HostDocument.objects.values_list("body", flat=True).get(host_id=host_id)
+        return Document(etag=stored[0], body=secrets.decrypt(body).encode())
+    document = _compile_and_store(host_id)
+    if document.etag == known_etag:
+        return Document(etag=known_etag, body=None)
+    return document
+
+
+def _compile_and_store(host_id: UUID) -> Document:
+    """Under the host's row lock: every edit takes it too, so the parts belong together."""
+    with transaction.atomic():
+        host = Host.objects.select_for_update().get(pk=host_id)
+        body = encode_state(host_state(host))
+        etag = hashlib.sha256(body).hexdigest()
+        HostDocument.objects.update_or_create(
+            host=host,
+            defaults={
+                "version": host.desired_version,
+                "etag": etag,
+                "body": secrets.encrypt(body.decode()),
+            },
+        )
+    return Document(etag=etag, body=body)
+
+
+def host_state(host: Host) -> HostState:
+    builds = Prefetch("builds", queryset=Build.objects.order_by("-number"))
+    images = host.images.select_related("registry").prefetch_related(builds).order_by("id")
+    workspaces = (
+        host.workspaces.select_related("image").prefetch_related(*WORKSPACE_PARTS).order_by("id")
+    )
+    return HostState(
+        host_id=str(host.id),
+        protocol=PROTOCOL_VERSION,
+        state_epoch=host.state_epoch,
+        # The ETag is the digest of this body: the counter alone would make equal content differ.
+        version=0,
+        settings=host_settings(host),
+        networks=tuple(_network(row) for row in host.networks.order_by("id")),
+        volumes=tuple(_volume(row) for row in host.volumes.order_by("id")),
+        images=tuple(_image(row) for row in images),
+        workspaces=tuple(_workspace(row) for row in workspaces),
+        tombstones=tuple(_tombstone(row) for row in host.tombstones.order_by("id")),
+    )
+
+
+def _network(row: Network) -> DesiredNetwork:
+    return DesiredNetwork(
+        id=str(row.id),
+        name=row.name,
+        driver=row.driver,
+        internal=row.internal,
+        parent_interface=row.parent_interface,
+        subnet=row.subnet,
+        gateway=row.gateway,
+        ip_range=row.ip_range,
+        revision=row.revision,
+    )
+
+
+def _volume(row: Volume) -> DesiredVolume:
+    return DesiredVolume(
+        id=str(row.id), name=row.name, kind=row.kind, source=row.source, revision=row.revision
+    )
+
+
+def _image(row: Image) -> DesiredImage:
+    builds = row.builds.all()
+    current = builds[0] if builds else None
+    return DesiredImage(
+        id=str(row.id),
+        name=row.name,
+        kind=row.kind,
+        ref=engine_ref(row),
+        reference=row.reference,
+        dockerfile=row.dockerfile,
+        files=tuple(BuildFile(path=f["path"], content=f["content"]) for f in row.files),
+        build_args=row.build_args,
+        target=row.target,
+        pull_base=row.pull_base,
+        update_policy=row.update_policy,
+        push=row.push,
+        enabled=row.enabled,
+        credential=_credential(row),
+        build=None
+        if current is None
+        else DesiredBuild(
+            id=str(current.id),
+            number=current.number,
+            cancel=current.cancel_requested,
+            force=current.trigger in _FORCING_TRIGGERS,
+            done=current.status in TERMINAL_BUILD_STATUSES,
+        ),
+        revision=row.revision,
+    )
+
+
+def _credential(row: Image) -> RegistryCredential | None:
+    registry = row.registry
+    if registry is None:
+        return None
+    return RegistryCredential(
+        server=registry.server,
+        username=registry.username,
+        password=secrets.decrypt(registry.password_token) if registry.password_token else "",
+    )
+
+
+def _workspace(row: Workspace) -> DesiredWorkspace:
+    return DesiredWorkspace(
+        id=str(row.id),
+        revision=row.revision,
+        desired_state=row.desired_state,
+        spec=workspace_spec(row),
+        startup_timeout=row.startup_timeout,
+        drain_timeout=row.drain_timeout,
+        stack_id=str(row.stack) if row.stack else "",
+        service=row.service,
+    )
+
+
+def _tombstone(row: TombstoneRow) -> Tombstone:
+    return Tombstone(id=str(row.id), kind=row.kind, object_id=str(row.object_id), name=row.name)

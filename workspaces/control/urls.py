@@ -1,0 +1,14 @@
+"""Routes of the agent protocol, version 1."""
+
+from django.urls import path
+
+from workspaces.control import views
+
+urlpatterns = [
+    path("enrol", views.enrol),
+    path("session", views.session),
+    path("state", views.state),
+    path("report", views.report),
+    path("heartbeat", views.heartbeat),
+    path("builds/<uuid:build_id>/log", views.build_log),
+]

@@ -1,0 +1,173 @@
+"""The agents' endpoints: parse, take the host from the token, call one service, answer."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from django.db import OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_POST
+
+from agent.protocol.report import Report
+from agent.protocol.session import (
+    EnrolReply,
+    EnrolRequest,
+    Heartbeat,
+    HeartbeatReply,
+    SessionReply,
+    SessionRequest,
+)
+from hosts.authentication import epoch_of, host_for_bearer, require_epoch
+from hosts.selectors import host_key, host_settings
+from hosts.services.enrolment import enrolment_redeem
+from hosts.services.sessions import host_session_open
+from images.services.logs import build_log_append
+from trailer.api.exceptions import body as error_body
+from trailer.errors import ApplicationError, Conflict, Invalid
+from workspaces.control.compile import document_for
+from workspaces.control.ingest import report_ingest
+from workspaces.control.throttle import enrolment_throttle
+from workspaces.presence import host_heard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from hosts.models import Host
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+_MAX_BODY = 8 * 1024 * 1024
+
+
+def _answering_errors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The API's error shape for plain views; agents act on status and code alone."""
+
+    @functools.wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        request_id = str(request.META.get("TRAILER_REQUEST_ID", ""))
+        try:
+            return view(request, *args, **kwargs)
+        except ApplicationError as error:
+            answer = error_body(error.code, error.message, request_id, error.fields)
+            if isinstance(error, OffsetConflict):
+                answer["offset"] = error.offset
+            return JsonResponse(answer, status=error.status)
+        except OperationalError as error:
+            logger.error("database unavailable", exc_info=error)
+            answer = error_body("unavailable", "The database does not answer.", request_id)
+            return JsonResponse(answer, status=503, headers={"Retry-After": "5"})
+
+    return csrf_exempt(wrapped)
+
+
+class OffsetConflict(Conflict):
+    """Bytes are missing before this chunk; the agent goes on from `offset`."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"The log holds {offset} bytes; continue from there.", code="offset")
+        self.offset = offset
+
+
+@_answering_errors
+@require_POST
+def enrol(request: HttpRequest) -> HttpResponse:
+    enrolment_throttle(request.META.get("REMOTE_ADDR", ""))
+    wanted = _decode(request, EnrolRequest)
+    token, host = enrolment_redeem(wanted.token)
+    return _json(
+        EnrolReply(
+            token=token,
+            host_id=str(host.id),
+            host_name=host.name,
+            host_key=host_key(host),
+        )
+    )
+
+
+@_answering_errors
+@require_POST
+def session(request: HttpRequest) -> HttpResponse:
+    host = _host(request)
+    epoch = host_session_open(host, _decode(request, SessionRequest))
+    return _json(
+        SessionReply(
+            epoch=epoch, host_id=str(host.id), host_name=host.name, settings=host_settings(host)
+        )
+    )
+
+
+@_answering_errors
+@require_GET
+def state(request: HttpRequest) -> HttpResponse:
+    host = _host(request)
+    require_epoch(host, epoch_of(request.headers))
+    document = document_for(host.id, request.headers.get("If-None-Match", "").strip('"'))
+    if document.body is None:
+        response = HttpResponse(status=304)
+    else:
+        response = HttpResponse(document.body, content_type="application/json")
+    response.headers["ETag"] = f'"{document.etag}"'
+    return response
+
+
+@_answering_errors
+@require_POST
+def report(request: HttpRequest) -> HttpResponse:
+    host = _host(request)
+    items = _decode(request, Report)
+    require_epoch(host, items.epoch)
+    return _json(report_ingest(host, items))
+
+
+@_answering_errors
+@require_POST
+def heartbeat(request: HttpRequest) -> HttpResponse:
+    host = _host(request)
+    beat = _decode(request, Heartbeat)
+    require_epoch(host, beat.epoch)
+    host_heard(host, beat)
+    return _json(
+        HeartbeatReply(settings=host_settings(host), server_time=timezone.now().isoformat())
+    )
+
+
+@_answering_errors
+@require_POST
+def build_log(request: HttpRequest, build_id: UUID) -> HttpResponse:
+    host = _host(request)
+    require_epoch(host, epoch_of(request.headers))
+    text = request.GET.get("offset", "")
+    if not text.isdecimal() or len(text) > 18:
+        raise Invalid("offset must be a number of bytes.")
+    size = build_log_append(host, build_id, offset=int(text), data=_body(request))
+    if size < int(text):
+        raise OffsetConflict(size)
+    return JsonResponse({"offset": size})
+
+
+def _host(request: HttpRequest) -> Host:
+    return host_for_bearer(request.headers.get("Authorization", ""))
+
+
+def _body(request: HttpRequest) -> bytes:
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if length.isdecimal() and int(length) > _MAX_BODY:
+        raise Invalid(f"The body may hold at most {_MAX_BODY} bytes. Send it in parts.")
+    return request.body
+
+
+def _decode(request: HttpRequest, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(_body(request), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"The message is not a valid {kind.__name__}: {error}") from error
+
+
+def _json(value: msgspec.Struct) -> HttpResponse:
+    return HttpResponse(msgspec.json.encode(value), content_type="application/json")

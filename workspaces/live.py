@@ -1,0 +1,135 @@
+"""Whole small states for the live socket: what a badge needs, for whom may see it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from hosts.models import Host, Network, Volume
+from hosts.status import host_badge, is_fresh, resource_badge
+from images.models import Image
+from images.status import image_badge
+from workspaces.models import Workspace
+from workspaces.status import workspace_badge, workspace_is_fresh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from hosts.status import Badge
+    from trailer.policy import Actor
+
+State = dict[str, Any]
+
+KINDS = ("workspace", "image", "host", "network", "volume")
+
+
+def live_states(actor: Actor, resources: Iterable[str], now: datetime) -> dict[str, State]:
+    """States of those of the resources that exist and that the actor may see, one query a kind."""
+    wanted: dict[str, list[UUID]] = defaultdict(list)
+    for resource in resources:
+        parsed = parse_resource(resource)
+        if parsed is not None:
+            wanted[parsed[0]].append(parsed[1])
+    states: dict[str, State] = {}
+    for kind, ids in wanted.items():
+        for state in _LOADERS[kind](actor, ids, now):
+            states[state["resource"]] = state
+    return states
+
+
+def parse_resource(resource: str) -> tuple[str, UUID] | None:
+    kind, _, text = resource.partition(":")
+    if kind not in KINDS:
+        return None
+    try:
+        return kind, UUID(text)
+    except ValueError:
+        return None
+
+
+def workspace_state(workspace: Workspace, now: datetime) -> State:
+    badge = workspace_badge(workspace)
+    fresh = workspace_is_fresh(workspace, now)
+    state = _state("workspace", workspace.id, badge, workspace.message, fresh=fresh)
+    return state | {
+        "revision": workspace.revision,
+        "observed_revision": workspace.observed_revision,
+        "observed_at": workspace.observed_at.isoformat() if workspace.observed_at else None,
+        "stale_since": _stale_since(workspace.host, fresh=fresh),
+    }
+
+
+def host_state(host: Host, now: datetime) -> State:
+    fresh = is_fresh(host, now)
+    state = _state("host", host.id, host_badge(host, now), host.message, fresh=fresh)
+    return state | {
+        "revision": host.revision,
+        "last_heartbeat": host.last_heartbeat.isoformat() if host.last_heartbeat else None,
+        "stale_since": _stale_since(host, fresh=fresh),
+    }
+
+
+def image_state(image: Image, now: datetime) -> State:
+    badge = image_badge(image.status)
+    state = _state("image", image.id, badge, image.message, fresh=is_fresh(image.host, now))
+    return state | {"revision": image.revision, "progress": image.progress}
+
+
+def _resource_state(kind: str, row: Network | Volume, now: datetime) -> State:
+    badge = resource_badge(row.status)
+    state = _state(kind, row.id, badge, row.message, fresh=is_fresh(row.host, now))
+    return state | {"revision": row.revision}
+
+
+def _state(kind: str, object_id: UUID, badge: Badge, message: str, *, fresh: bool) -> State:
+    return {
+        "resource": f"{kind}:{object_id}",
+        "status": badge.value,
+        "status_label": badge.label,
+        "colour": badge.colour,
+        "busy": badge.busy,
+        "message": message,
+        "fresh": fresh,
+        "allowed_actions": list(badge.actions),
+    }
+
+
+def _stale_since(host: Host, *, fresh: bool) -> str | None:
+    if fresh or host.last_heartbeat is None:
+        return None
+    return host.last_heartbeat.isoformat()
+
+
+def _workspaces(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
+    rows = Workspace.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
+    return [workspace_state(row, now) for row in rows]
+
+
+def _hosts(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
+    return [host_state(row, now) for row in Host.objects.visible_to(actor).filter(pk__in=ids)]
+
+
+def _images(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
+    rows = Image.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
+    return [image_state(row, now) for row in rows]
+
+
+def _networks(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
+    rows = Network.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
+    return [_resource_state("network", row, now) for row in rows]
+
+
+def _volumes(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
+    rows = Volume.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
+    return [_resource_state("volume", row, now) for row in rows]
+
+
+_LOADERS: dict[str, Callable[[Actor, list[UUID], datetime], list[State]]] = {
+    "workspace": _workspaces,
+    "host": _hosts,
+    "image": _images,
+    "network": _networks,
+    "volume": _volumes,
+}

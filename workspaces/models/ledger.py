@@ -1,0 +1,64 @@
+"""The ledger: why each thing happened to a workspace, and every revision of its spec."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from workspaces.models.workspace import Workspace
+
+
+class Event(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField()
+    received_at = models.DateTimeField(auto_now_add=True)
+    kind = models.CharField(max_length=32)
+    cause = models.TextField()
+    # [{field, from, to, effect}], secrets masked.
+    changes = models.JSONField(default=list)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    revision = models.PositiveIntegerField(null=True)
+    cycle = models.PositiveBigIntegerField(null=True)
+    # Set on the agent's events: the same report sent twice makes one row.
+    report_epoch = models.PositiveBigIntegerField(null=True)
+    report_seq = models.PositiveBigIntegerField(null=True)
+
+    class Meta:
+        ordering: ClassVar = ["-received_at", "-report_epoch", "-report_seq"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["workspace", "report_epoch", "report_seq"], name="one_event_per_report"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.cause}"
+
+
+class Revision(models.Model):
+    """The writable fields as they were at one revision; secret values stay encrypted."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="revisions")
+    revision = models.PositiveIntegerField()
+    # API shape of the writable fields, without secret_env.
+    fields = models.JSONField()
+    secret_env_token = models.TextField(blank=True)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["-revision"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "revision"], name="revision_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"revision {self.revision} of {self.workspace_id}"

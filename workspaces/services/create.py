@@ -1,0 +1,58 @@
+"""Creation of workspaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from hosts.services.desired import host_desired_changed
+from trailer import events, policy
+from workspaces.choices import DesiredState, WorkspaceStatus
+from workspaces.models import Workspace
+from workspaces.selectors import workspace_get
+from workspaces.services.ledger import UserEvent, ledger_write
+from workspaces.services.locking import host_lock
+from workspaces.services.references import check_networks, image_for, volumes_for
+from workspaces.services.rows import ALL_PARTS, columns, parts_write
+from workspaces.services.rules import check_rules
+from workspaces.validation.fields import fields_for_create
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trailer.policy import Actor
+    from workspaces.fields import WorkspaceFields
+
+
+def workspace_create(*, actor: Actor, data: Mapping[str, Any]) -> Workspace:
+    """`data` is in the API's shape; at least name, host and image."""
+    policy.require(actor, "workspace.create")
+    fields = fields_for_create(data)
+    with transaction.atomic():
+        return workspace_insert(actor, fields, kind=UserEvent.CREATED, cause="Created.")
+
+
+def workspace_insert(
+    actor: Actor, fields: WorkspaceFields, *, kind: UserEvent, cause: str
+) -> Workspace:
+    """Inside the caller's transaction; the actor becomes the owner."""
+    host = host_lock(actor, fields.host)
+    image_for(actor, fields, host, None)
+    volumes_for(actor, fields, host, None)
+    check_networks(actor, fields, host, None)
+    check_rules(actor, fields, host=host)
+    workspace = Workspace.objects.create(
+        host=host,
+        owner=actor,
+        # Nothing is deployed for a workspace that is made stopped.
+        pending_status=WorkspaceStatus.DEPLOYMENT_PENDING
+        if fields.desired_state == DesiredState.RUNNING
+        else WorkspaceStatus.STOPPED,
+        **columns(fields),
+    )
+    parts_write(workspace, fields, ALL_PARTS)
+    ledger_write(workspace, fields, actor=actor, kind=kind, cause=cause)
+    host_desired_changed(host.pk)
+    events.publish("workspace", workspace.pk)
+    return workspace_get(workspace.pk)

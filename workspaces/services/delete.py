@@ -1,0 +1,34 @@
+"""Deletion of workspaces: the row goes at once, the container by an order to its agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from agent.protocol import naming
+from hosts.choices import TombstoneKind
+from hosts.services.desired import tombstone_create
+from trailer import events, policy
+from workspaces.services.locking import workspace_lock
+
+if TYPE_CHECKING:
+    from trailer.policy import Actor
+    from workspaces.models import Workspace
+
+
+def workspace_delete(
+    *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
+) -> None:
+    """Volumes and images stay; they have deletions of their own."""
+    policy.require(actor, "workspace.delete", workspace)
+    with transaction.atomic():
+        current = workspace_lock(workspace, expected_revision=expected_revision)
+        tombstone_create(
+            host_id=current.host_id,
+            kind=TombstoneKind.WORKSPACE,
+            object_id=current.pk,
+            name=naming.container_name(current.name),
+        )
+        events.publish("workspace", current.pk, deleted=True)
+        current.delete()

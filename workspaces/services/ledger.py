@@ -1,0 +1,58 @@
+"""Ledger rows of what users did: one revision with the fields as they then were, one event."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+from django.utils import timezone
+
+from trailer.secrets import encrypt_mapping
+from workspaces.fields import body_of
+from workspaces.models import Event, Revision
+
+if TYPE_CHECKING:
+    from agent.protocol.report import FieldChange
+    from trailer.policy import Actor
+    from workspaces.fields import WorkspaceFields
+    from workspaces.models import Workspace
+
+
+class UserEvent(StrEnum):
+    """What a person asked for; what the agent then did has kinds of its own (create, replace…)."""
+
+    CREATED = "created"
+    CLONED = "cloned"
+    CHANGED = "changed"
+    START = "start_requested"
+    STOP = "stop_requested"
+    REDEPLOY = "redeploy_requested"
+    ROLLBACK = "rolled_back"
+
+
+def ledger_write(
+    workspace: Workspace,
+    fields: WorkspaceFields,
+    *,
+    actor: Actor,
+    kind: UserEvent,
+    cause: str,
+    changes: tuple[FieldChange, ...] = (),
+) -> None:
+    Revision.objects.create(
+        workspace=workspace,
+        revision=workspace.revision,
+        fields=body_of(fields),
+        secret_env_token=encrypt_mapping(fields.secret_env),
+        actor=actor,
+    )
+    Event.objects.create(
+        workspace=workspace,
+        at=timezone.now(),
+        kind=kind.value,
+        cause=cause,
+        changes=msgspec.to_builtins(changes),
+        actor=actor,
+        revision=workspace.revision,
+    )

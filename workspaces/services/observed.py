@@ -1,0 +1,80 @@
+"""What agents report about workspaces: writes observed columns only, never older over newer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.db.models import F, Q, Value
+from django.db.models.functions import Greatest, Least
+from django.utils import timezone
+
+from trailer import events
+from workspaces.models import Event, Revision, Workspace
+from workspaces.validation.report import clean_event, clean_observation
+
+if TYPE_CHECKING:
+    from agent.protocol.report import WorkspaceEvent, WorkspaceStatus
+    from hosts.models import Host
+
+_SHOWN = (
+    "observed_status",
+    "message",
+    "observed_revision",
+    "container_id",
+    "started_at",
+    "restart_count",
+    "health",
+    "exit_code",
+)
+
+
+def workspace_observed(host: Host, item: WorkspaceStatus, epoch: int) -> bool:
+    """False when stale, or when the workspace is not (or no longer) on this host.
+
+    Raises Invalid for a report that no retry can make acceptable.
+    """
+    observation = clean_observation(item, epoch)
+    ours = Workspace.objects.filter(pk=observation.workspace_id, host=host)
+    with transaction.atomic():
+        before = ours.select_for_update().values(*_SHOWN).first()
+        newer = Q(report_epoch__lt=epoch) | Q(report_epoch=epoch, report_seq__lt=item.seq)
+        updated = ours.filter(newer).update(
+            **observation.columns,
+            # Never backwards, and never a revision that does not exist.
+            observed_revision=Greatest(
+                F("observed_revision"), Least(Value(observation.revision), F("revision"))
+            ),
+            observed_at=timezone.now(),
+            report_epoch=epoch,
+            report_seq=item.seq,
+        )
+        if updated and ours.values(*_SHOWN).get() != before:
+            events.publish("workspace", observation.workspace_id)
+    return bool(updated)
+
+
+def workspace_event_record(host: Host, item: WorkspaceEvent, epoch: int) -> bool:
+    """One ledger row per report; False when it is there already or the workspace is gone."""
+    event = clean_event(item, epoch)
+    workspace = Workspace.objects.filter(pk=event.workspace_id, host=host).first()
+    if workspace is None:
+        return False
+    values: dict[str, Any] = {**event.columns, "actor_id": _actor_of(workspace, event.revision)}
+    _, created = Event.objects.get_or_create(
+        workspace=workspace, report_epoch=epoch, report_seq=item.seq, defaults=values
+    )
+    if created:
+        events.publish("workspace", workspace.pk)
+    return created
+
+
+def _actor_of(workspace: Workspace, revision: int | None) -> Any:
+    """Whoever made the revision that the agent acted on is who caused it."""
+    if revision is None:
+        return None
+    return (
+        Revision.objects.filter(workspace=workspace, revision=revision)
+        .values_list("actor_id", flat=True)
+        .first()
+    )

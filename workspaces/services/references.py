@@ -1,0 +1,73 @@
+"""The objects a workspace points at: there, on its host, and visible to whoever points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hosts.models import Network, Volume
+from images.models import Image
+from trailer.errors import Invalid
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from hosts.models import Host
+    from trailer.policy import Actor
+    from workspaces.fields import WorkspaceFields
+    from workspaces.models import Workspace
+
+
+def image_for(
+    actor: Actor, fields: WorkspaceFields, host: Host, workspace: Workspace | None
+) -> Image:
+    """An image that stays is not judged again: it may have been disabled since."""
+    if workspace is not None and workspace.image_id == fields.image:
+        return workspace.image
+    image = Image.objects.visible_to(actor).filter(pk=fields.image).first()
+    if image is None:
+        raise Invalid.field("image", "There is no such image, or you may not see it.")
+    if image.host_id != host.pk:
+        raise Invalid.field(
+            "image", f"The image {image.name} is on another host. Add it to {host.name} first."
+        )
+    if not image.enabled:
+        raise Invalid.field("image", f"The image {image.name} is disabled. Enable it first.")
+    return image
+
+
+def volumes_for(
+    actor: Actor, fields: WorkspaceFields, host: Host, workspace: Workspace | None
+) -> dict[UUID, Volume]:
+    """What is mounted already may stay, even if someone else attached it."""
+    volumes = (
+        {}
+        if workspace is None
+        else {item.volume_id: item.volume for item in workspace.mounts.all()}
+    )
+    new = {mount.volume_id for mount in fields.mounts} - set(volumes)
+    if new:
+        found = Volume.objects.visible_to(actor).filter(pk__in=new, host=host)
+        volumes |= {volume.pk: volume for volume in found}
+    for n, mount in enumerate(fields.mounts):
+        if mount.volume_id not in volumes:
+            raise Invalid.field(
+                f"mounts.{n}.volume",
+                f"There is no such volume on the host {host.name}, or you may not see it.",
+            )
+    return volumes
+
+
+def check_networks(
+    actor: Actor, fields: WorkspaceFields, host: Host, workspace: Workspace | None
+) -> None:
+    present = set() if workspace is None else {item.pk for item in workspace.networks.all()}
+    new = fields.networks - present
+    if not new:
+        return
+    found = Network.objects.visible_to(actor).filter(pk__in=new, host=host)
+    missing = new - set(found.values_list("pk", flat=True))
+    if missing:
+        raise Invalid.field(
+            "networks",
+            f"There is no network {min(missing)} on the host {host.name}, or you may not see it.",
+        )

@@ -1,0 +1,51 @@
+"""Return to the fields of an earlier revision, as a new revision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from trailer import policy
+from trailer.errors import Invalid
+from trailer.secrets import decrypt_mapping
+from workspaces.fields import fields_of
+from workspaces.models import Revision
+from workspaces.selectors import workspace_get
+from workspaces.services.change import change_prepare, change_save
+from workspaces.services.ledger import UserEvent
+from workspaces.services.locking import workspace_lock
+from workspaces.validation.fields import WRITABLE, fields_for_update
+from workspaces.validation.scalars import integer
+
+if TYPE_CHECKING:
+    from trailer.policy import Actor
+    from workspaces.models import Workspace
+
+# What a rollback leaves alone: where it runs can't change, and whether it runs is start and stop.
+_KEPT = frozenset({"host", "desired_state"})
+_MAX_REVISION = 2**31 - 1
+
+
+def workspace_rollback(
+    *, actor: Actor, workspace: Workspace, revision: Any, expected_revision: int | None = None
+) -> Workspace:
+    """Restores every field of that revision, secrets included, except the run state."""
+    policy.require(actor, "workspace.modify", workspace)
+    number = integer(revision, "revision", least=1, most=_MAX_REVISION)
+    with transaction.atomic():
+        current = workspace_lock(workspace, expected_revision=expected_revision)
+        row = Revision.objects.filter(workspace=current, revision=number).first()
+        if row is None:
+            raise Invalid.field(
+                "revision", f"The workspace {current.name} has no stored revision {number}."
+            )
+        stored = {name: row.fields[name] for name in row.fields if name in WRITABLE - _KEPT}
+        stored["secret_env"] = decrypt_mapping(row.secret_env_token)
+        fields = fields_for_update(fields_of(current), stored)
+        change = change_prepare(actor=actor, workspace=current, fields=fields)
+        if not change.changes:
+            return current
+        cause = f"Rolled back to revision {number}."
+        change_save(change, actor=actor, kind=UserEvent.ROLLBACK, cause=cause)
+        return workspace_get(current.pk)

@@ -1,0 +1,66 @@
+"""Rules between a workspace and the rest of its host; the caller holds the host's lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trailer import policy
+from trailer.errors import Invalid, NotAllowed
+from workspaces.selectors import addresses_taken, host_ports_held, names_near
+from workspaces.validation.host_limits import check_gpus, check_name, check_ports, check_size
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from hosts.models import Host
+    from trailer.policy import Actor
+    from workspaces.fields import WorkspaceFields
+
+
+def check_rules(
+    actor: Actor,
+    new: WorkspaceFields,
+    *,
+    host: Host,
+    old: WorkspaceFields | None = None,
+    workspace_id: UUID | None = None,
+) -> None:
+    """Only what differs is judged: a host that shrank must not block an unrelated edit."""
+
+    def moved(*names: str) -> bool:
+        return old is None or any(getattr(old, name) != getattr(new, name) for name in names)
+
+    if moved("nested_virtualization") and new.nested_virtualization:
+        _require_privileged(actor)
+    if moved("name"):
+        check_name(new.name, names_near(new.name, host_id=host.pk, other_than=workspace_id))
+    if moved("memory_bytes", "cpus"):
+        check_size(new, host)
+    if moved("gpus"):
+        check_gpus(new, host)
+    if moved("ports"):
+        check_ports(
+            new.ports, host_ports_held(new.ports, host_id=host.pk, other_than=workspace_id)
+        )
+    if moved("urls"):
+        _check_addresses(new, workspace_id)
+
+
+def _require_privileged(actor: Actor) -> None:
+    if not policy.allows(actor, "workspace.privileged"):
+        sentence = (
+            "nested_virtualization gives a container full access to its host. "
+            "Only an administrator may turn it on."
+        )
+        raise NotAllowed(sentence, fields={"nested_virtualization": [sentence]})
+
+
+def _check_addresses(new: WorkspaceFields, workspace_id: UUID | None) -> None:
+    taken = addresses_taken(new.urls, other_than=workspace_id)
+    for n, url in enumerate(new.urls):
+        if (url.subdomain, url.domain) in taken:
+            raise Invalid.field(
+                f"urls.{n}.subdomain",
+                f"The address {url.subdomain}.{url.domain} is already taken. "
+                "Take another subdomain.",
+            )

@@ -1,0 +1,64 @@
+"""Start, stop and redeploy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from trailer import policy
+from workspaces.choices import DesiredState, WorkspaceStatus
+from workspaces.fields import fields_of
+from workspaces.selectors import workspace_get
+from workspaces.services.change import change_prepare, change_retry, change_save
+from workspaces.services.ledger import UserEvent
+from workspaces.services.locking import workspace_lock
+from workspaces.status import workspace_status
+
+if TYPE_CHECKING:
+    from trailer.policy import Actor
+    from workspaces.models import Workspace
+
+
+def workspace_start(
+    *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
+) -> Workspace:
+    return _run(actor, workspace, DesiredState.RUNNING, expected_revision)
+
+
+def workspace_stop(
+    *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
+) -> Workspace:
+    return _run(actor, workspace, DesiredState.STOPPED, expected_revision)
+
+
+def workspace_redeploy(
+    *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
+) -> Workspace:
+    """A new container although no field moved; a stopped workspace is started with it."""
+    policy.require(actor, "workspace.modify", workspace)
+    with transaction.atomic():
+        current = workspace_lock(workspace, expected_revision=expected_revision)
+        fields = replace(fields_of(current), desired_state=DesiredState.RUNNING.value)
+        change = change_prepare(actor=actor, workspace=current, fields=fields, redeploy=True)
+        change_save(change, actor=actor, kind=UserEvent.REDEPLOY, cause="Redeploy requested.")
+        return workspace_get(current.pk)
+
+
+def _run(
+    actor: Actor, workspace: Workspace, state: DesiredState, expected_revision: int | None
+) -> Workspace:
+    """Asking again for what is wanted already changes nothing; if it had failed, it is retried."""
+    policy.require(actor, "workspace.modify", workspace)
+    kind = UserEvent.START if state == DesiredState.RUNNING else UserEvent.STOP
+    with transaction.atomic():
+        current = workspace_lock(workspace, expected_revision=expected_revision)
+        fields = replace(fields_of(current), desired_state=state.value)
+        change = change_prepare(actor=actor, workspace=current, fields=fields)
+        if not change.changes:
+            if workspace_status(current) != WorkspaceStatus.ERROR:
+                return current
+            change = change_retry(current)
+        change_save(change, actor=actor, kind=kind, cause=f"{kind.name.capitalize()} requested.")
+        return workspace_get(current.pk)

@@ -1,0 +1,1 @@
+"""Validation of a workspace's writable fields: pure functions, one sentence per refusal."""

@@ -1,0 +1,75 @@
+"""Rules that need to know the host: its size, its GPUs, and what its other workspaces hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trailer.errors import Invalid
+from workspaces.validation.parts import port_overlaps, port_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent.protocol.spec import PortSpec
+    from hosts.models import Host
+    from workspaces.fields import WorkspaceFields
+
+
+def check_size(fields: WorkspaceFields, host: Host) -> None:
+    """A host that was never seen has no known limits; its agent will say what is too much."""
+    if fields.memory_bytes and host.memory_bytes and fields.memory_bytes > host.memory_bytes:
+        raise Invalid.field(
+            "memory_bytes",
+            f"memory_bytes is more than the host {host.name} has ({host.memory_bytes} bytes).",
+        )
+    if fields.cpus and host.cpu_count and fields.cpus > host.cpu_count:
+        raise Invalid.field(
+            "cpus", f"cpus is more than the host {host.name} has ({host.cpu_count})."
+        )
+
+
+def check_gpus(fields: WorkspaceFields, host: Host) -> None:
+    gpus = fields.gpus
+    if gpus is None or host.last_heartbeat is None:
+        return
+    if gpus.count > len(host.gpus):
+        raise Invalid.field(
+            "gpus.count",
+            f"The host {host.name} has {len(host.gpus)} GPUs, fewer than {gpus.count}.",
+        )
+    known = {str(gpu.get(key)) for gpu in host.gpus for key in ("id", "index")}
+    missing = [device for device in gpus.device_ids if device not in known]
+    if missing:
+        raise Invalid.field("gpus.device_ids", f"The host {host.name} has no GPU {missing[0]}.")
+
+
+def check_ports(ports: Iterable[PortSpec], held: Iterable[tuple[PortSpec, str]]) -> None:
+    """`held`: fixed host ports of the host's other workspaces, with their names."""
+    held = list(held)
+    for n, port in enumerate(ports):
+        if port.host_port is None:
+            continue
+        holder = next((name for other, name in held if port_overlaps(port, other)), None)
+        if holder is not None:
+            raise Invalid.field(
+                f"ports.{n}.host_port",
+                f"{port_text(port)} is already held by the workspace {holder} on this host. "
+                "Take another one, or none to let the engine choose.",
+            )
+
+
+def check_name(name: str, taken: Iterable[str]) -> None:
+    """`taken`: names of the host's other workspaces that could clash with this one.
+
+    While a container is replaced, its successor is called `<name>-next`: no other workspace may
+    hold that name meanwhile.
+    """
+    for other in taken:
+        if other == name:
+            raise Invalid.field("name", f"There is already a workspace {name} on this host.")
+        if other in (f"{name}-next", name.removesuffix("-next")):
+            raise Invalid.field(
+                "name",
+                f"{name} is too close to the workspace {other} on this host: '-next' is added "
+                "to a name while its container is replaced.",
+            )
