@@ -48,9 +48,13 @@ def make_token(user: User, *, scope: str = TokenScope.WRITE, **fields: Any) -> s
     return key
 
 
-def api_client(user: User | None = None, *, scope: str = TokenScope.WRITE) -> APIClient:
-    """A client that signs in with a real token; without a user it is anonymous."""
-    client = APIClient(enforce_csrf_checks=True)
+class JsonClient(APIClient):
+    default_format = "json"
+
+
+def api_client(user: User | None = None, *, scope: str = TokenScope.WRITE) -> JsonClient:
+    """Sends JSON and signs in with a real token; without a user it is anonymous."""
+    client = JsonClient(enforce_csrf_checks=True)
     if user is not None:
         client.credentials(HTTP_AUTHORIZATION=f"Token {make_token(user, scope=scope)}")
     return client

@@ -61,7 +61,7 @@ class Works:
         self._idle = threading.Event()
         self._idle.set()
 
-    # --- what the planner knows -----------------------------------------------------------------
+    # --- what the planner knows ---
 
     def running_builds(self) -> dict[str, str]:
         """Image id -> build id (empty for a fetch without a build row)."""
@@ -79,7 +79,7 @@ class Works:
     def wait_idle(self, timeout: float) -> bool:
         return self._idle.wait(timeout)
 
-    # --- what the executor asks for ---------------------------------------------------------------
+    # --- what the executor asks for ---
 
     def start(self, step: PullImage | BuildImage) -> None:
         settings = self._target.settings()
@@ -127,7 +127,7 @@ class Works:
         for work in running:
             work.cancel("the agent stops")
 
-    # --- the work itself --------------------------------------------------------------------------
+    # --- the work itself ---
 
     def _run(self, work: ImageWork, shipper: LogShipper | None) -> None:
         step = work.step

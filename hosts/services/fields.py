@@ -58,6 +58,7 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._ -]{0,61}[A-Za-z0-9._-])?")
 _WORD = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _IMAGE = re.compile(r"([A-Za-z0-9\[][A-Za-z0-9_.:/@\[\]-]*)?")
 
+_GROUPS: Final = frozenset({"router", "nvidia", "metrics"})
 _GRAMMARS: Final = {
     "router_network": (_WORD, "a network's name"),
     "router_entrypoint": (_WORD, "the name of an entry point"),
@@ -71,6 +72,20 @@ _GRAMMARS: Final = {
 
 def check_host(host: Host, changed: Mapping[str, object]) -> None:
     """`host` carries the new values already; only what changed is looked at."""
+    try:
+        _check(host, changed)
+    except Invalid as error:
+        fields = {_api_name(name): sentences for name, sentences in error.fields.items()}
+        raise Invalid(error.message, fields=fields) from error
+
+
+def _api_name(column: str) -> str:
+    """`router_network` is `network` inside `router` for whoever sent it."""
+    group, _, name = column.partition("_")
+    return f"{group}.{name}" if group in _GROUPS else column
+
+
+def _check(host: Host, changed: Mapping[str, object]) -> None:
     check_text(changed)
     check_columns(host, changed)
     check_range(changed, RANGES)

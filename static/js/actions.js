@@ -4,7 +4,7 @@ import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { swapIcon } from "./icons.js";
 import { isLive, refreshAll } from "./live.js";
-import { all, showDeleted } from "./states.js";
+import { all, showAllowed, showDeleted } from "./states.js";
 import { toast, toastLater } from "./toasts.js";
 
 const COLLECTIONS = {
@@ -36,13 +36,18 @@ async function act(button) {
   if (button.dataset.confirm && !(await agreed(button, kind))) {
     return;
   }
-  const done = busy(button);
+  const settle = busy(button);
+  let answer;
   try {
-    await request(action, kind, id, name);
+    answer = await request(action, kind, id, name);
   } catch (error) {
-    done();
+    settle();
     toast(error.message, "error");
     return;
+  }
+  settle();
+  if (answer && answer.allowed_actions) {
+    showAllowed(target, answer.allowed_actions);
   }
   if (action === "delete") {
     leave(target, name);
@@ -51,7 +56,6 @@ async function act(button) {
   } else if (!isLive()) {
     refreshAll();
   }
-  done();
 }
 
 function agreed(button, kind) {
@@ -100,7 +104,6 @@ function busy(button) {
   return () => {
     button.removeAttribute("aria-busy");
     swapIcon(svg, before);
-    // Whatever the live state said meanwhile is in the other buttons; ours is settled by the next.
     button.disabled = false;
   };
 }

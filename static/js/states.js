@@ -16,15 +16,20 @@ export function showState(state) {
     message.textContent = state.message || "";
     message.hidden = !state.message;
   }
-  for (const button of all("data-target", resource)) {
-    if (button.dataset.action && button.dataset.always === undefined && !button.ariaBusy) {
-      button.disabled = !state.allowed_actions.includes(button.dataset.action);
-    }
-  }
+  showAllowed(resource, state.allowed_actions);
   for (const bar of all("data-progress-for", resource)) {
     showProgress(bar, state);
   }
   document.dispatchEvent(new CustomEvent("trailer:state", { detail: state }));
+}
+
+/** A button at work is settled by the answer to its own request. */
+export function showAllowed(resource, actions) {
+  for (const button of all("data-target", resource)) {
+    if (button.dataset.always === undefined && button.getAttribute("aria-busy") !== "true") {
+      button.disabled = !actions.includes(button.dataset.action);
+    }
+  }
 }
 
 /** Removes what belongs to a deleted resource; says whether anything was on the page. */

@@ -13,9 +13,11 @@ from trailer import policy
 from trailer.api.revision import expected_revision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from uuid import UUID
 
+    from rest_framework.parsers import BaseParser
+    from rest_framework.renderers import BaseRenderer
     from rest_framework.request import Request
     from rest_framework.serializers import BaseSerializer
 
@@ -61,10 +63,14 @@ class ResourceViewSet(
 class JsonWhateverIsAccepted(BaseContentNegotiation):
     """For answers that are not JSON but fail in it: Accept must not turn them into 406."""
 
-    def select_parser(self, request: Request, parsers: Sequence[Any]) -> Any:
-        return parsers[0]
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
+        return next(iter(parsers))
 
     def select_renderer(
-        self, request: Request, renderers: Sequence[Any], format_suffix: str | None = None
-    ) -> tuple[Any, str]:
-        return renderers[0], renderers[0].media_type
+        self,
+        request: Request,
+        renderers: Iterable[BaseRenderer],
+        format_suffix: str | None = None,
+    ) -> tuple[BaseRenderer, str]:
+        renderer = next(iter(renderers))
+        return renderer, str(renderer.media_type)

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 from hosts.models import Host
 from images.choices import BuildStatus, ImageKind, UpdatePolicy
 from images.models import Image, Registry
-from trailer.pages.page import PageView, list_page
+from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.models import Workspace
 
 
@@ -35,7 +35,7 @@ class ImageListView(PageView):
             statuses=BuildStatus.choices,
             search=search,
             status=status,
-            query="",
+            query=query_without_part(self.request.GET, "page"),
             **kwargs,
         )
 

@@ -12,7 +12,7 @@ from django.views.generic import TemplateView
 if TYPE_CHECKING:
     from django.core.paginator import Page as ListPage
     from django.db.models import Model, QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, QueryDict
     from django.http.response import HttpResponseBase
     from django_htmx.middleware import HtmxDetails
 
@@ -36,6 +36,12 @@ class PageView(LoginRequiredMixin, TemplateView):
         # may bring an older one up. Parts share the page's address.
         add_never_cache_headers(response)
         patch_vary_headers(response, ["HX-Request"])
+        if getattr(request, "htmx", False) and request.GET.get("part") == "rows":
+            # The address follows the filters, so that a reload or a link shows the same list.
+            query = query_without_part(request.GET)
+            response.headers["HX-Replace-Url"] = (
+                f"{request.path}?{query}" if query else request.path
+            )
         return response
 
     @property
@@ -48,6 +54,15 @@ class PageView(LoginRequiredMixin, TemplateView):
         if htmx and not htmx.history_restore_request and wanted in self.parts:
             return [self.parts[wanted]]
         return super().get_template_names()
+
+
+def query_without_part(given: QueryDict, *also: str) -> str:
+    """The query of the page itself: no part, nothing empty, nothing of `also`."""
+    kept = given.copy()
+    for name in list(kept):
+        if name in ("part", *also) or not kept[name]:
+            del kept[name]
+    return kept.urlencode()
 
 
 def list_page(rows: QuerySet[M], request: HttpRequest) -> ListPage[M]:

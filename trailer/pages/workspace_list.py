@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Count, Q
 
 from hosts.models import Host
-from trailer.pages.page import PageView, list_page
+from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.choices import WorkspaceStatus
 from workspaces.models import Workspace
 from workspaces.selectors import with_effective_status
@@ -43,7 +43,7 @@ class WorkspaceListView(PageView):
             status=given.get("status", ""),
             host=given.get("host", ""),
             ordering=ordering,
-            query=_query_without_page(given),
+            query=query_without_part(given, "page"),
             **kwargs,
         )
 
@@ -78,13 +78,6 @@ def count_by_status(rows: QuerySet[Workspace]) -> dict[str, int]:
         .annotate(count=Count("pk"))
     )
     return {str(status): int(count) for status, count in counted}
-
-
-def _query_without_page(given: QueryDict) -> str:
-    kept = given.copy()
-    for name in ("page", "part"):
-        kept.pop(name, None)
-    return kept.urlencode()
 
 
 def _is_uuid(text: str) -> bool:

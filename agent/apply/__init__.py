@@ -1,0 +1,1 @@
+"""Carrying a plan out: the walk, one handler per step, and what is told about it."""

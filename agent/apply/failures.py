@@ -1,0 +1,74 @@
+"""Per-object backoff: 10 s, doubling to 300 s, forgotten by a success or a newer revision."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIRST_DELAY = 10.0
+LONGEST_DELAY = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    message: str
+    revision: int
+    count: int
+    retry_at: float
+    engine_was_away: bool
+
+
+class Failures:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, Failure] = {}
+
+    def record(
+        self, key: str, message: str, *, revision: int, engine_was_away: bool = False
+    ) -> None:
+        with self._lock:
+            known = self._known.get(key)
+            count = known.count + 1 if known and known.revision == revision else 1
+            delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (count - 1))
+            self._known[key] = Failure(
+                message=message,
+                revision=revision,
+                count=count,
+                retry_at=clock.monotonic() + delay,
+                engine_was_away=engine_was_away,
+            )
+
+    def clear(self, key: str) -> None:
+        with self._lock:
+            self._known.pop(key, None)
+
+    def engine_is_back(self) -> None:
+        """What failed only because the engine was away may be tried at once."""
+        with self._lock:
+            self._known = {k: f for k, f in self._known.items() if not f.engine_was_away}
+
+    def held(self, revisions: Mapping[str, int]) -> dict[str, str]:
+        """Objects that must still wait, with the reason; a new revision waits for nothing."""
+        now = clock.monotonic()
+        with self._lock:
+            for key, failure in list(self._known.items()):
+                if revisions.get(key, failure.revision) != failure.revision:
+                    del self._known[key]
+            return {
+                key: failure.message
+                for key, failure in self._known.items()
+                if failure.retry_at > now
+            }
+
+    def next_due(self) -> float | None:
+        """Seconds until the earliest retry; None when nothing waits."""
+        now = clock.monotonic()
+        with self._lock:
+            waiting = [f.retry_at - now for f in self._known.values() if f.retry_at > now]
+        return min(waiting, default=None)

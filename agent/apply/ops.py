@@ -1,0 +1,206 @@
+"""One handler per step: a single engine call, with the journal kept around it; no decisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, assert_never
+
+from agent import clock
+from agent.diff.status import with_tail
+from agent.errors import StepFailed
+from agent.steps import (
+    NETWORK,
+    WORKSPACE,
+    BuildImage,
+    CancelBuild,
+    ConnectNetwork,
+    CreateContainer,
+    CreateNetwork,
+    CreateVolume,
+    DisconnectNetwork,
+    PullImage,
+    RemoveContainer,
+    RemoveImage,
+    RemoveNetwork,
+    RemoveVolume,
+    RenameContainer,
+    StartContainer,
+    StopContainer,
+    UnpauseContainer,
+    UpdateContainer,
+    WaitHealthy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.runtime.port import Runtime
+    from agent.steps import Ref, Step
+    from agent.store.journal import Journal
+
+_HEALTH_POLL = 0.25
+
+
+class LongWork(Protocol):
+    """Builds and pulls: started here, finished on their own."""
+
+    def start(self, step: PullImage | BuildImage) -> None: ...
+
+    def cancel(self, step: CancelBuild) -> None: ...
+
+
+class Obsolete(StepFailed):
+    """The object's desired state moved on while the step waited."""
+
+
+class Ops:
+    def __init__(self, runtime: Runtime, journal: Journal, work: LongWork) -> None:
+        self._runtime = runtime
+        self._journal = journal
+        self._work = work
+
+    def perform(
+        self, step: Step, resolve: Callable[[Ref], str], is_current: Callable[[], bool]
+    ) -> str:
+        """The engine id of what was made or worked on; `resolve` turns a Ref into an id."""
+        intent = self._journal.intend(key=step.key, verb=step.verb, name=step.name)
+        try:
+            return self._dispatch(step, resolve, is_current)
+        finally:
+            # A crash leaves the intent behind; a failure is a result like any other.
+            self._journal.settle(intent)
+
+    def _dispatch(
+        self, step: Step, resolve: Callable[[Ref], str], is_current: Callable[[], bool]
+    ) -> str:
+        match step:
+            case CreateContainer():
+                return self._create_container(step, resolve)
+            case StartContainer():
+                return self._start(step, resolve)
+            case StopContainer():
+                return self._stop(step, resolve)
+            case RemoveContainer():
+                return self._remove(step, resolve)
+            case WaitHealthy():
+                return self._wait_healthy(step, resolve, is_current)
+            case (
+                UnpauseContainer()
+                | UpdateContainer()
+                | RenameContainer()
+                | ConnectNetwork()
+                | DisconnectNetwork()
+            ):
+                return self._change(step, resolve)
+            case CreateNetwork() | RemoveNetwork() | CreateVolume() | RemoveVolume():
+                return self._resource(step)
+            case PullImage() | BuildImage():
+                self._work.start(step)
+                return ""
+            case CancelBuild():
+                self._work.cancel(step)
+                return ""
+            case RemoveImage():
+                self._runtime.remove_image(step.ref)
+                return ""
+            case _:
+                assert_never(step)
+
+    def _create_container(self, step: CreateContainer, resolve: Callable[[Ref], str]) -> str:
+        network_id = resolve(step.network) if step.network else ""
+        container_id = self._runtime.create_container(
+            step.request, network_id=network_id, alias=step.alias
+        )
+        self._journal.own(container_id, kind=WORKSPACE, object_id=_object_id(step.key))
+        return container_id
+
+    def _start(self, step: StartContainer, resolve: Callable[[Ref], str]) -> str:
+        container_id = resolve(step.container)
+        self._runtime.start_container(container_id)
+        self._journal.mark_stopped(container_id, stopped=False)
+        return container_id
+
+    def _stop(self, step: StopContainer, resolve: Callable[[Ref], str]) -> str:
+        container_id = resolve(step.container)
+        # Before the act: a crash in between must not make our own stop look like drift.
+        self._journal.mark_stopped(container_id, stopped=True)
+        self._runtime.stop_container(container_id, timeout=step.timeout)
+        return container_id
+
+    def _remove(self, step: RemoveContainer, resolve: Callable[[Ref], str]) -> str:
+        container_id = resolve(step.container)
+        self._runtime.remove_container(container_id, with_volumes=step.with_volumes)
+        self._journal.disown(container_id)
+        return container_id
+
+    def _change(
+        self,
+        step: UnpauseContainer
+        | UpdateContainer
+        | RenameContainer
+        | ConnectNetwork
+        | DisconnectNetwork,
+        resolve: Callable[[Ref], str],
+    ) -> str:
+        container_id = resolve(step.container)
+        match step:
+            case UnpauseContainer():
+                self._runtime.unpause_container(container_id)
+            case UpdateContainer():
+                self._runtime.update_container(
+                    container_id, nano_cpus=step.nano_cpus, memory_bytes=step.memory_bytes
+                )
+            case RenameContainer():
+                self._runtime.rename_container(container_id, step.to)
+            case ConnectNetwork():
+                network_id = resolve(step.network)
+                self._runtime.connect_network(network_id, container_id, alias=step.alias)
+            case DisconnectNetwork():
+                self._runtime.disconnect_network(resolve(step.network), container_id)
+            case _:
+                assert_never(step)
+        return container_id
+
+    def _resource(self, step: CreateNetwork | RemoveNetwork | CreateVolume | RemoveVolume) -> str:
+        match step:
+            case CreateNetwork():
+                engine_id = self._runtime.create_network(step.request)
+                self._journal.own(engine_id, kind=NETWORK, object_id=_object_id(step.key))
+                return engine_id
+            case RemoveNetwork():
+                self._runtime.remove_network(step.engine_id)
+                self._journal.disown(step.engine_id)
+                return step.engine_id
+            case CreateVolume():
+                return self._runtime.create_volume(step.request)
+            case RemoveVolume():
+                self._runtime.remove_volume(step.engine_name)
+                return step.engine_name
+            case _:
+                assert_never(step)
+
+    def _wait_healthy(
+        self, step: WaitHealthy, resolve: Callable[[Ref], str], is_current: Callable[[], bool]
+    ) -> str:
+        container_id = resolve(step.container)
+        deadline = clock.monotonic() + step.timeout
+        while True:
+            container = self._runtime.inspect_container(container_id)
+            if container.health == "healthy":
+                return container_id
+            reason = ""
+            if container.health == "unhealthy":
+                reason = "The new container is unhealthy."
+            elif container.state not in {"running", "restarting"}:
+                reason = f"The new container ended with code {container.exit_code}."
+            elif clock.monotonic() >= deadline:
+                reason = f"The new container was not healthy within {step.timeout:g} seconds."
+            if reason:
+                reason = with_tail(reason, container.health_output or container.log_tail)
+                raise StepFailed(f"{reason} The old one keeps running.")
+            if not is_current():
+                raise Obsolete("A newer revision is waiting.")
+            clock.sleep(_HEALTH_POLL)
+
+
+def _object_id(key: str) -> str:
+    return key.partition(":")[2]

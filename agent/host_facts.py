@@ -1,0 +1,98 @@
+"""What the heartbeat says about the machine: CPUs, memory, disk, interfaces, GPUs."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pynvml
+
+from agent.protocol.session import Gpu, NetworkInterface
+
+_KVM = Path("/dev/kvm")
+# Made by the engine for containers: of no use as a parent interface.
+_ENGINE_INTERFACES = ("veth", "br-", "docker", "lo")
+_FEATURES = ("workspaces", "networks", "volumes", "pull", "build", "replace_without_downtime")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    cpu_count: int
+    memory_bytes: int
+    disk_free_bytes: int
+    disk_total_bytes: int
+    interfaces: tuple[NetworkInterface, ...]
+    gpus: tuple[Gpu, ...]
+
+
+def capabilities() -> tuple[str, ...]:
+    """What this agent can do here; the server sends nothing that needs more."""
+    return (*_FEATURES, "nested_virtualization") if _KVM.exists() else _FEATURES
+
+
+class HostFacts:
+    """GPUs do not come and go: they are read once."""
+
+    def __init__(self) -> None:
+        self._gpus: tuple[Gpu, ...] | None = None
+
+    def read(self) -> Facts:
+        if self._gpus is None:
+            self._gpus = _gpus()
+        disk = psutil.disk_usage("/")
+        return Facts(
+            cpu_count=psutil.cpu_count() or 1,
+            memory_bytes=psutil.virtual_memory().total,
+            disk_free_bytes=disk.free,
+            disk_total_bytes=disk.total,
+            interfaces=_interfaces(),
+            gpus=self._gpus,
+        )
+
+
+def _interfaces() -> tuple[NetworkInterface, ...]:
+    states = psutil.net_if_stats()
+    found = []
+    for name, addresses in sorted(psutil.net_if_addrs().items()):
+        if name.startswith(_ENGINE_INTERFACES):
+            continue
+        inet = [a.address for a in addresses if a.family in (socket.AF_INET, socket.AF_INET6)]
+        macs = [a.address for a in addresses if a.family == psutil.AF_LINK]
+        found.append(
+            NetworkInterface(
+                name=name,
+                addresses=tuple(inet),
+                mac=macs[0] if macs else "",
+                up=states[name].isup if name in states else False,
+            )
+        )
+    return tuple(found)
+
+
+def _gpus() -> tuple[Gpu, ...]:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    try:
+        return tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
+    except pynvml.NVMLError:
+        return ()
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu(index: int) -> Gpu:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    return Gpu(
+        id=_text(pynvml.nvmlDeviceGetUUID(handle)),
+        name=_text(pynvml.nvmlDeviceGetName(handle)),
+        memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+        index=index,
+    )
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,1 @@
+"""The agent's loops: poll, cycle, heartbeat, report, and two listeners, joined by small values."""

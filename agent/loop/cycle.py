@@ -1,0 +1,234 @@
+"""The cycle loop: look, plan, hand over to the executor; it never waits for slow work.
+
+Invariants: what is in flight is asked for *before* the look, so an object that ends in between is
+left to the next cycle; only the newest cycle cleans; an engine error is never an empty host.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from agent import clock
+from agent.diff.view import Knowledge
+from agent.errors import AgentError, EngineError
+from agent.loop.watch import CycleWatcher
+from agent.planner import make_plan
+from agent.protocol import naming
+from agent.protocol.report import CycleReport
+from agent.runtime.port import Look
+from agent.steps import WORKSPACE
+
+if TYPE_CHECKING:
+    import threading
+
+    from agent.apply.executor import Execution
+    from agent.loop.parts import Parts
+    from agent.loop.wake import Reasons
+    from agent.observed import ObservedState
+    from agent.plan import Plan
+    from agent.protocol.state import HostState
+
+log = logging.getLogger(__name__)
+
+FULL_LOOK = 60.0
+_RETRY_LOOK = 2.0
+
+
+class CycleLoop:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._number = 0
+        self._last_full = 0.0
+        self._recheck_at: float | None = None
+        self._retry_look_at: float | None = None
+        self._outage_told = False
+        self._resent: set[tuple[int, str]] = set()
+        self.trouble = ""
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            reasons = self._parts.wake.wait(self._next_due())
+            if stop.is_set():
+                return
+            try:
+                self.cycle(reasons)
+            except Exception:
+                # A failed cycle never stops the loop; the next look starts from the truth again.
+                log.exception("cycle failed unexpectedly")
+                self._retry_look_at = clock.monotonic() + _RETRY_LOOK
+
+    # --- when ---
+
+    def _next_due(self) -> float:
+        now = clock.monotonic()
+        due = [self._last_full + FULL_LOOK - now]
+        due += [at - now for at in (self._recheck_at, self._retry_look_at) if at is not None]
+        waiting = self._parts.failures.next_due()
+        if waiting is not None:
+            due.append(waiting)
+        if not self._parts.executor.is_idle():
+            due.append(self._parts.target.settings().reconcile_interval)
+        return max(0.01, min(due))
+
+    # --- one cycle ---
+
+    def cycle(self, reasons: Reasons) -> Execution | None:
+        parts = self._parts
+        state = parts.target.state()
+        if state is None:
+            self._last_full = clock.monotonic()
+            return None
+        started_at, calls = clock.timestamp(), parts.runtime.calls
+        full = reasons.full or clock.monotonic() - self._last_full >= FULL_LOOK
+        trigger = ",".join(reasons.names) or ("full" if full else "due")
+        knows = self._knowledge(state)
+        try:
+            observed = parts.runtime.observe(self._look(state, knows, reasons, full=full))
+        except EngineError as problem:
+            self._could_not_look(problem, trigger=trigger, started_at=started_at)
+            return None
+        self._looked(full=full)
+        plan = make_plan(state, observed, knows, now=clock.utc_now())
+        self._remember(state, observed, plan)
+        for finding in plan.findings:
+            parts.reporter.found(finding)
+        self._resend_results(state, knows)
+        if plan.recheck_after is not None:
+            self._recheck_at = clock.monotonic() + plan.recheck_after
+        if not plan.nodes:
+            self._tell_held(plan, trigger=trigger, started_at=started_at)
+            return None
+        return self._execute(plan, state, trigger=trigger, started_at=started_at, calls=calls)
+
+    def _knowledge(self, state: HostState) -> Knowledge:
+        parts = self._parts
+        journal = parts.journal.view()
+        return Knowledge(
+            host_id=parts.identity.host_id,
+            host_key=parts.identity.host_key,
+            owned_ids=journal.owned_ids,
+            containers=journal.containers,
+            applied=journal.applied,
+            stopped_ids=journal.stopped_ids,
+            builds=journal.builds,
+            made_images=journal.made_images,
+            running_builds=parts.works.running_builds(),
+            cancelling=parts.works.cancelling(),
+            busy=parts.executor.busy_keys() | parts.works.busy_keys(),
+            held=parts.failures.held(parts.target.revisions()),
+            hold_removals=parts.target.hold_removals(state),
+            brake_released=parts.target.brake_is_released(state),
+        )
+
+    def _look(self, state: HostState, knows: Knowledge, reasons: Reasons, *, full: bool) -> Look:
+        names = {naming.container_name(workspace.spec.name) for workspace in state.workspaces}
+        return Look(
+            container_names=frozenset(names),
+            container_ids=knows.owned_ids,
+            host_id=knows.host_id,
+            changed_ids=reasons.changed_ids,
+            full=full,
+        )
+
+    def _looked(self, *, full: bool) -> None:
+        now = clock.monotonic()
+        if full:
+            self._last_full = now
+        self._retry_look_at = None
+        self._recheck_at = None
+        self._outage_told = False
+        self.trouble = ""
+
+    def _remember(self, state: HostState, observed: ObservedState, plan: Plan) -> None:
+        parts = self._parts
+        for workspace_id, container_id in plan.adopted:
+            log.info("adopted container %s of workspace %s", container_id[:12], workspace_id)
+            parts.journal.own(container_id, kind=WORKSPACE, object_id=workspace_id)
+        parts.journal.forget_absent(
+            WORKSPACE,
+            frozenset(container.id for container in observed.containers),
+            wanted=frozenset(workspace.id for workspace in state.workspaces),
+        )
+        if plan.cleanup != "held":
+            parts.target.settled(state)
+
+    def _resend_results(self, state: HostState, knows: Knowledge) -> None:
+        """Once per session: builds the server still waits for although they ended here."""
+        epoch = self._parts.session.epoch()
+        for image in state.images:
+            build = image.build
+            if build is None or build.done or (epoch, build.id) in self._resent:
+                continue
+            record = knows.builds.get(build.id)
+            if record and record.status != "started":
+                self._resent.add((epoch, build.id))
+                self._parts.works.resend(build.id)
+
+    def _execute(
+        self, plan: Plan, state: HostState, *, trigger: str, started_at: str, calls: int
+    ) -> Execution:
+        self._number = self._parts.journal.next_cycle_number()
+        log.info("cycle %d (%s):\n%s", self._number, trigger, plan.render())
+        watcher = CycleWatcher(
+            self._parts,
+            state,
+            number=self._number,
+            trigger=trigger,
+            started_at=started_at,
+            calls=calls,
+            newest=lambda: self._number,
+        )
+        return self._parts.executor.submit(plan, watcher)
+
+    # --- what goes wrong ---
+
+    def _could_not_look(self, problem: EngineError, *, trigger: str, started_at: str) -> None:
+        self.trouble = str(problem)
+        self._retry_look_at = clock.monotonic() + _RETRY_LOOK
+        # The next look must not trust anything remembered from before the outage.
+        self._last_full = clock.monotonic() - FULL_LOOK
+        if not self._outage_told:
+            self._outage_told = True
+            self.tell_failure(problem, trigger=trigger, started_at=started_at)
+
+    def tell_failure(self, problem: AgentError, *, trigger: str, started_at: str) -> None:
+        log.error("cycle failed: %s", problem)
+        self._report(
+            trigger=trigger, started_at=started_at, outcome="failed", message=str(problem)
+        )
+
+    def _tell_held(self, plan: Plan, *, trigger: str, started_at: str) -> None:
+        if not plan.message or plan.message == self._parts.held_message:
+            return
+        self._parts.held_message = plan.message
+        self._report(
+            trigger=trigger,
+            started_at=started_at,
+            outcome="ok",
+            cleanup=plan.cleanup,
+            message=plan.message,
+        )
+
+    def _report(
+        self,
+        *,
+        trigger: str,
+        started_at: str,
+        outcome: str,
+        message: str,
+        cleanup: str = "skipped",
+    ) -> None:
+        self._parts.reporter.cycle(
+            CycleReport(
+                seq=0,
+                number=self._parts.journal.next_cycle_number(),
+                trigger=trigger,
+                started_at=started_at,
+                finished_at=clock.timestamp(),
+                outcome=outcome,
+                cleanup=cleanup,
+                engine_calls=0,
+                message=message,
+            )
+        )

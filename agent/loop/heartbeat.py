@@ -1,0 +1,97 @@
+"""The heartbeat loop: beats on while the engine hangs, and says so; applies settings at once."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from agent import clock
+from agent.clock import Backoff
+from agent.errors import EngineError, ServerError, Superseded
+from agent.host_facts import HostFacts, capabilities
+from agent.loop.session import pause_after
+from agent.protocol.session import EngineInfo, Heartbeat
+from agent.version import VERSION
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from agent.loop.session import Session
+    from agent.loop.target import Target
+    from agent.runtime.port import Runtime
+    from agent.server.port import Server
+
+log = logging.getLogger(__name__)
+
+
+class HeartbeatLoop:
+    """Asks the engine who it is only once per connection: an idle agent makes no engine calls."""
+
+    def __init__(
+        self,
+        *,
+        server: Server,
+        session: Session,
+        target: Target,
+        runtime: Runtime,
+        trouble: Callable[[], str],
+        on_settings: Callable[[], None],
+    ) -> None:
+        self._server = server
+        self._session = session
+        self._target = target
+        self._runtime = runtime
+        self._trouble = trouble
+        self._on_settings = on_settings
+        self._facts = HostFacts()
+        self._engine: EngineInfo | None = None
+
+    def forget_engine(self) -> None:
+        """The engine was away: it may be another version now."""
+        self._engine = None
+
+    def run(self, stop: threading.Event) -> None:
+        backoff = Backoff(first=1.0, limit=30.0)
+        while not stop.is_set():
+            if not self._session.opened.wait(0.2):
+                continue
+            try:
+                self.beat()
+            except Superseded:
+                raise
+            except ServerError as problem:
+                stop.wait(pause_after(problem, backoff))
+                continue
+            backoff.reset()
+            stop.wait(self._target.settings().heartbeat_interval)
+
+    def beat(self) -> None:
+        facts = self._facts.read()
+        message = self._runtime.health().message or self._trouble()
+        if self._engine is None and not message:
+            self._engine = self._ask_engine()
+        reply = self._server.heartbeat(
+            Heartbeat(
+                epoch=self._session.epoch(),
+                agent_version=VERSION,
+                engine=self._engine,
+                capabilities=capabilities(),
+                interfaces=facts.interfaces,
+                gpus=facts.gpus,
+                cpu_count=facts.cpu_count,
+                memory_bytes=facts.memory_bytes,
+                disk_free_bytes=facts.disk_free_bytes,
+                disk_total_bytes=facts.disk_total_bytes,
+                agent_time=clock.timestamp(),
+                message=message,
+            )
+        )
+        if self._target.apply_settings(reply.settings):
+            self._on_settings()
+
+    def _ask_engine(self) -> EngineInfo | None:
+        try:
+            return self._runtime.info()
+        except EngineError:
+            return None

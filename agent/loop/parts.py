@@ -1,0 +1,38 @@
+"""The agent's parts, made once and handed to the loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.apply.executor import Executor
+    from agent.apply.failures import Failures
+    from agent.apply.reporter import Reporter
+    from agent.loop.session import Session
+    from agent.loop.target import Target
+    from agent.loop.wake import Wake
+    from agent.runtime.port import Runtime
+    from agent.server.port import Server
+    from agent.store.identity import Identity
+    from agent.store.journal import Journal
+    from agent.store.outbox import Outbox
+    from agent.work.works import Works
+
+
+@dataclass(kw_only=True)
+class Parts:
+    identity: Identity
+    runtime: Runtime
+    server: Server
+    journal: Journal
+    outbox: Outbox
+    reporter: Reporter
+    failures: Failures
+    target: Target
+    session: Session
+    works: Works
+    executor: Executor
+    wake: Wake
+    # The last brake message that was told, so that a held cleanup is told once.
+    held_message: str = ""

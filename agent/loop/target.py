@@ -1,0 +1,119 @@
+"""The desired state in force and the host's settings: written by the poll, read by everyone."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from agent.diff.view import object_key
+from agent.protocol.state import HostSettings, HostState
+from agent.steps import IMAGE, NETWORK, VOLUME, WORKSPACE
+from agent.store.document import load_document, save_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agent.store.database import Database
+
+_SHORTEST, _LONGEST = 1.0, 3600.0
+
+
+class Target:
+    """Settings may be newer than the document: the heartbeat's reply carries them too."""
+
+    def __init__(self, state_dir: Path, database: Database) -> None:
+        self._state_dir = state_dir
+        self._database = database
+        self._lock = threading.Lock()
+        self._state = load_document(state_dir)
+        self._settings = self._state.settings if self._state else HostSettings()
+        self._revisions = _revisions(self._state)
+        self.etag = ""
+
+    def state(self) -> HostState | None:
+        with self._lock:
+            state, settings = self._state, self._settings
+        return state and msgspec.structs.replace(state, settings=settings)
+
+    def settings(self) -> HostSettings:
+        with self._lock:
+            return self._settings
+
+    def accept(self, state: HostState, *, etag: str) -> None:
+        save_document(self._state_dir, state)
+        with self._lock:
+            self._state = state
+            self._settings = clamped(state.settings)
+            self._revisions = _revisions(state)
+            self.etag = etag
+
+    def apply_settings(self, settings: HostSettings) -> bool:
+        """True when something changed."""
+        settings = clamped(settings)
+        with self._lock:
+            changed = settings != self._settings
+            self._settings = settings
+        return changed
+
+    def revisions(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._revisions)
+
+    def revision(self, key: str) -> int | None:
+        with self._lock:
+            return self._revisions.get(key)
+
+    # --- going back in time -------------------------------------------------------------------
+
+    def hold_removals(self, state: HostState) -> str:
+        """A document older than one already seen (same state epoch) is a restored backup."""
+        epoch, version = self._newest()
+        if state.state_epoch == epoch and state.version < version:
+            return (
+                f"The server's state went back from version {version} to {state.version}; "
+                "confirm it on the server."
+            )
+        return ""
+
+    def brake_is_released(self, state: HostState) -> bool:
+        """An admin confirmed a restored database by raising the state epoch."""
+        epoch, _ = self._newest()
+        return epoch >= 0 and state.state_epoch > epoch
+
+    def settled(self, state: HostState) -> None:
+        """A cycle without held removals: this version is the newest truth."""
+        if (state.state_epoch, state.version) > self._newest():
+            self._database.set_meta("newest", f"{state.state_epoch} {state.version}")
+
+    def _newest(self) -> tuple[int, int]:
+        epoch, _, version = (self._database.get_meta("newest") or "-1 0").partition(" ")
+        return int(epoch), int(version)
+
+
+def clamped(settings: HostSettings) -> HostSettings:
+    """Hostile or mistyped intervals never make a busy loop or a silent agent."""
+    return msgspec.structs.replace(
+        settings,
+        reconcile_interval=_clamp(settings.reconcile_interval),
+        heartbeat_interval=_clamp(settings.heartbeat_interval),
+        build_timeout=max(_SHORTEST, settings.build_timeout),
+        pull_timeout=max(_SHORTEST, settings.pull_timeout),
+    )
+
+
+def _clamp(seconds: float) -> float:
+    return min(_LONGEST, max(_SHORTEST, seconds))
+
+
+def _revisions(state: HostState | None) -> dict[str, int]:
+    if state is None:
+        return {}
+    kinds = (
+        (WORKSPACE, state.workspaces),
+        (NETWORK, state.networks),
+        (VOLUME, state.volumes),
+        (IMAGE, state.images),
+    )
+    return {object_key(kind, item.id): item.revision for kind, items in kinds for item in items}

@@ -1,0 +1,239 @@
+"""Puts the agent's parts together and runs its loops as threads until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from agent import clock
+from agent.apply.executor import Executor
+from agent.apply.failures import Failures
+from agent.apply.ops import Ops
+from agent.apply.reporter import Reporter
+from agent.errors import AgentError, ServerError, Superseded
+from agent.loop.cycle import CycleLoop
+from agent.loop.events import EngineListener
+from agent.loop.heartbeat import HeartbeatLoop
+from agent.loop.parts import Parts
+from agent.loop.poll import PollLoop
+from agent.loop.report import ReportLoop
+from agent.loop.session import Session
+from agent.loop.target import Target
+from agent.loop.wake import Reasons, Wake
+from agent.server.socket import NudgeListener
+from agent.store.database import Database
+from agent.store.journal import Journal
+from agent.store.outbox import Outbox
+from agent.work.works import Works
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.config import Config
+    from agent.runtime.port import EngineEvent, Runtime
+    from agent.server.port import Server
+    from agent.store.identity import Identity
+
+log = logging.getLogger(__name__)
+
+EXIT_SUPERSEDED = 3
+EXIT_CRASHED = 70
+_GRACE = 10.0
+
+
+class Supervisor:
+    def __init__(
+        self, config: Config, identity: Identity, *, runtime: Runtime, server: Server
+    ) -> None:
+        self._config = config
+        self._identity = identity
+        self._stop = threading.Event()
+        self._exit_code = 0
+        self._database = Database(config.state_dir / "agent.sqlite3")
+        self.parts = self._make_parts(runtime, server)
+        self.cycles = CycleLoop(self.parts)
+        self.poll = PollLoop(
+            server=server,
+            session=self.parts.session,
+            target=self.parts.target,
+            host_id=identity.host_id,
+            on_change=lambda: self.parts.wake.request("state"),
+            on_rejected=self._rejected,
+        )
+        self.heartbeat = HeartbeatLoop(
+            server=server,
+            session=self.parts.session,
+            target=self.parts.target,
+            runtime=runtime,
+            trouble=lambda: self.cycles.trouble,
+            on_settings=self._settings_changed,
+        )
+        self.reports = ReportLoop(
+            server=server, session=self.parts.session, outbox=self.parts.outbox
+        )
+        self.engine = EngineListener(
+            runtime,
+            on_event=self._engine_event,
+            on_connected=self._engine_connected,
+            on_lost=self._engine_lost,
+        )
+
+    def _make_parts(self, runtime: Runtime, server: Server) -> Parts:
+        journal, outbox = Journal(self._database), Outbox(self._database)
+        reporter, failures, wake = Reporter(outbox), Failures(), Wake()
+        target = Target(self._config.state_dir, self._database)
+        session = Session(server, runtime, target, on_open=self._session_opened)
+        works = Works(
+            runtime=runtime,
+            server=server,
+            journal=journal,
+            outbox=outbox,
+            reporter=reporter,
+            failures=failures,
+            target=target,
+            epoch=session.epoch,
+            on_end=lambda: wake.request("work"),
+        )
+        return Parts(
+            identity=self._identity,
+            runtime=runtime,
+            server=server,
+            journal=journal,
+            outbox=outbox,
+            reporter=reporter,
+            failures=failures,
+            target=target,
+            session=session,
+            works=works,
+            executor=Executor(Ops(runtime, journal, works)),
+            wake=wake,
+        )
+
+    # --- running ---
+
+    def run(self) -> int:
+        """Until `stop`; the exit code says why it ended."""
+        for verb, key, name in self.parts.journal.take_unfinished():
+            log.warning(
+                "interrupted before: %s %s %r; looking at the engine decides", verb, key, name
+            )
+        nudges = NudgeListener(
+            self._config.server_url,
+            token=self._identity.token,
+            epoch=self.parts.session.epoch,
+            on_nudge=self.poll.nudge,
+            stop=self._stop,
+        )
+        self.parts.wake.request("start", full=True)
+        loops: list[tuple[str, Callable[[], None]]] = [
+            ("engine-events", lambda: self.engine.run(self._stop)),
+            ("cycle", lambda: self.cycles.run(self._stop)),
+            ("poll", lambda: self.poll.run(self._stop)),
+            ("report", lambda: self.reports.run(self._stop)),
+            ("heartbeat", lambda: self.heartbeat.run(self._stop)),
+            ("nudges", nudges.run),
+        ]
+        threads = [
+            threading.Thread(target=self._guarded, args=(name, loop), name=name, daemon=True)
+            for name, loop in loops
+        ]
+        for thread in threads:
+            thread.start()
+        self._stop.wait()
+        self._wind_down(threads)
+        return self._exit_code
+
+    def once(self) -> int:
+        """One cycle with everything it starts, then the reports."""
+        try:
+            self.poll.poll()
+        except Superseded:
+            raise
+        except ServerError as problem:
+            log.warning("working from the last good document: %s", problem)
+        execution = self.cycles.cycle(Reasons(names=("once",), full=True))
+        if execution:
+            execution.done.wait()
+        self.parts.works.wait_idle(self.parts.target.settings().build_timeout)
+        failed = self.cycles.trouble or (execution and execution.failed)
+        if self.parts.session.epoch():
+            self.reports.drain()
+        self._close()
+        return 1 if failed else 0
+
+    def stop(self, exit_code: int = 0) -> None:
+        """Safe in a signal handler: only flags."""
+        self._exit_code = self._exit_code or exit_code
+        self.parts.executor.stopping.set()
+        self._stop.set()
+
+    def _guarded(self, name: str, loop: Callable[[], None]) -> None:
+        try:
+            loop()
+        except Superseded as problem:
+            log.error("another agent runs this host, this one changes nothing more: %s", problem)
+            self.stop(EXIT_SUPERSEDED)
+        except Exception:
+            # A dead loop would leave an agent that only looks alive: better a restart.
+            log.exception("the %s loop ended unexpectedly", name)
+            self.stop(EXIT_CRASHED)
+
+    def _wind_down(self, threads: list[threading.Thread]) -> None:
+        """Finish or abandon the current steps, flush, go. Workspaces are none of its business."""
+        log.info("stopping")
+        deadline = clock.monotonic() + _GRACE
+        self.parts.wake.request("stop")
+        self.poll.nudge()
+        self.parts.outbox.wake()
+        self.engine.close()
+        self.parts.works.shutdown()
+        while not self.parts.executor.is_idle() and clock.monotonic() < deadline:
+            clock.sleep(0.05)
+        for thread in threads:
+            thread.join(max(0.0, min(2.0, deadline - clock.monotonic())))
+        if self._exit_code != EXIT_SUPERSEDED and self.parts.session.epoch():
+            try:
+                self.reports.drain()
+            except AgentError as problem:
+                log.warning("reports stay in the outbox: %s", problem)
+        self._close()
+
+    def _close(self) -> None:
+        self.parts.works.shutdown()
+        self.parts.executor.shutdown()
+
+    # --- turns ---
+
+    def _session_opened(self) -> None:
+        self.parts.outbox.forget_reported()
+        self.parts.wake.request("session", full=True)
+
+    def _settings_changed(self) -> None:
+        self.parts.wake.request("settings")
+        self.poll.nudge()
+
+    def _rejected(self, why: str) -> None:
+        self.cycles.tell_failure(AgentError(why), trigger="state", started_at=clock.timestamp())
+
+    def _engine_connected(self) -> None:
+        self.parts.failures.engine_is_back()
+        self.heartbeat.forget_engine()
+        self.parts.wake.request("engine", full=True)
+
+    def _engine_lost(self, why: str) -> None:
+        if not self.cycles.trouble:
+            log.error("the engine is away: %s", why)
+            self.parts.wake.request("engine", full=True)
+
+    def _engine_event(self, event: EngineEvent) -> None:
+        """Our own writes come back as events: they ask for a closer look, not for a sooner one."""
+        wake = self.parts.wake
+        key = f"workspace:{event.workspace_id}" if event.workspace_id else ""
+        busy = self.parts.executor.busy_keys()
+        if key in busy or (event.kind == "network" and busy):
+            wake.note(event.container_id or event.id)
+        elif event.container_id:
+            wake.changed(event.container_id, "event")
+        else:
+            wake.request("event")

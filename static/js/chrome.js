@@ -1,0 +1,82 @@
+// The frame of the page: mobile navigation, menus, dialogs, copying, suggestions.
+
+import { toast } from "./toasts.js";
+
+export function startChrome() {
+  document.addEventListener("click", (event) => {
+    const at = (selector) => event.target.closest(selector);
+    closeMenus(at("[data-menu]"));
+    if (at(".nav-toggle")) {
+      setNavigation(!document.body.classList.contains("nav-open"));
+    } else if (at(".scrim")) {
+      setNavigation(false);
+    } else if (at("[data-open]")) {
+      document.getElementById(at("[data-open]").dataset.open).showModal();
+    } else if (at("[data-close]")) {
+      at("dialog").close();
+    } else if (at("[data-copy]")) {
+      copy(at("[data-copy]"));
+    } else if (event.target.tagName === "DIALOG") {
+      // Only the backdrop has the dialog itself as its target.
+      closeOnBackdrop(event);
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      closeMenus(null);
+      setNavigation(false);
+    }
+  });
+  document.addEventListener("htmx:afterSettle", markTab);
+}
+
+function closeMenus(except) {
+  for (const menu of document.querySelectorAll("[data-menu][open]")) {
+    if (menu !== except) {
+      menu.open = false;
+    }
+  }
+}
+
+function setNavigation(open) {
+  document.body.classList.toggle("nav-open", open);
+  const toggle = document.querySelector(".nav-toggle");
+  toggle?.setAttribute("aria-expanded", String(open));
+  document.querySelector(".scrim")?.remove();
+  if (open) {
+    const scrim = document.createElement("button");
+    scrim.className = "scrim";
+    scrim.setAttribute("aria-label", "Close the navigation");
+    document.body.append(scrim);
+    document.querySelector(".sidebar a").focus();
+  }
+}
+
+function closeOnBackdrop(event) {
+  const box = event.target.getBoundingClientRect();
+  const inside =
+    event.clientX >= box.left && event.clientX <= box.right &&
+    event.clientY >= box.top && event.clientY <= box.bottom;
+  if (!inside) {
+    event.target.close();
+  }
+}
+
+async function copy(button) {
+  const text = document.getElementById(button.dataset.copy).textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied.");
+  } catch {
+    getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
+    toast("The browser does not allow copying here. The text is selected: press Ctrl-C.", "error");
+  }
+}
+
+/** Tabs are swapped in place; their row outside must follow. */
+function markTab() {
+  const panel = document.getElementById("tab-panel");
+  for (const tab of document.querySelectorAll("[role=tab]")) {
+    tab.setAttribute("aria-selected", String(tab.id === `tab-${panel.dataset.tab}`));
+  }
+}

@@ -1,0 +1,119 @@
+// What a form says, as the JSON that the API takes. Nothing is judged here: text that is not what
+// it should be is sent as it is, and the API's sentence is shown beside it.
+
+import { parseSize } from "./sizes.js";
+import { parseTest, parseWords } from "./words.js";
+
+const ENCODERS = {
+  number: (text) => (text.trim() === "" ? null : numberOr(text)),
+  bytes: (text) => (text.trim() === "" ? null : (parseSize(text) ?? text)),
+  null: (text) => text || null,
+  words: parseWords,
+  test: parseTest,
+};
+
+export function collect(form) {
+  const body = {};
+  for (const control of form.elements) {
+    if (belongsToForm(control)) {
+      put(body, control.name, value(control));
+    }
+  }
+  for (const rows of form.querySelectorAll("[data-rows]")) {
+    Object.assign(body, collectRows(rows));
+  }
+  for (const set of form.querySelectorAll("[data-set]")) {
+    const chosen = set.querySelectorAll("input:checked:not(:disabled)");
+    body[set.dataset.set] = [...chosen].map((input) => input.value);
+  }
+  for (const group of form.querySelectorAll("[data-object]")) {
+    const needed = form.elements[group.dataset.needs];
+    if (!needed.value.trim()) {
+      body[group.dataset.object] = null;
+    }
+  }
+  return body;
+}
+
+/** Only what differs from `before`. Nested objects go whole. */
+export function difference(before, after) {
+  const keys = Object.keys(after).filter(
+    (key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]),
+  );
+  return Object.fromEntries(keys.map((key) => [key, after[key]]));
+}
+
+function belongsToForm(control) {
+  return (
+    control.name &&
+    !control.disabled &&
+    control.dataset.skip === undefined &&
+    !control.closest("[data-row-fields], [data-set]")
+  );
+}
+
+function value(control) {
+  if (control.type === "checkbox") {
+    return control.checked;
+  }
+  const encode = ENCODERS[control.dataset.encode];
+  return encode ? encode(control.value) : control.value;
+}
+
+/** `router.mode` becomes {router: {mode}}. */
+function put(body, name, content) {
+  const [first, second] = name.split(".");
+  if (second === undefined) {
+    body[first] = content;
+  } else {
+    body[first] = { ...body[first], [second]: content };
+  }
+}
+
+function collectRows(container) {
+  const name = container.dataset.rows;
+  const rows = [...container.querySelectorAll(":scope > [data-row-fields]")];
+  if (name === "env") {
+    return collectEnv(rows);
+  }
+  if (container.dataset.pairs !== undefined) {
+    const pairs = rows.map((row) => [text(row, "pair_name").trim(), text(row, "pair_value")]);
+    return { [name]: Object.fromEntries(pairs.filter(([key]) => key)) };
+  }
+  return { [name]: rows.map(collectRow) };
+}
+
+function collectRow(row) {
+  const controls = [...row.querySelectorAll("[name]")];
+  const entries = controls.map((control) => [control.name, value(control)]);
+  // What was left empty is left out, so that the API's defaults hold.
+  return Object.fromEntries(entries.filter(([, content]) => content !== null && content !== ""));
+}
+
+/** A secret that was stored before and not typed again is kept: null. */
+function collectEnv(rows) {
+  const env = {};
+  const secret = {};
+  for (const row of rows) {
+    const name = text(row, "env_name").trim();
+    const content = text(row, "env_value");
+    if (!name && !content) {
+      continue;
+    }
+    if (row.querySelector('[name="env_secret"]').checked) {
+      secret[name] = content === "" && row.dataset.kept === name ? null : content;
+    } else {
+      env[name] = content;
+    }
+  }
+  return { env, secret_env: secret };
+}
+
+function text(row, name) {
+  return row.querySelector(`[name="${name}"]`).value;
+}
+
+function numberOr(text) {
+  const number = Number(text);
+  return Number.isFinite(number) ? number : text;
+}

@@ -1,0 +1,119 @@
+// Forms that speak to the REST API: collected, sent, and the API's own errors shown inline.
+
+import { send } from "./api.js";
+import { clearErrors, showErrors } from "./errors.js";
+import { collect, difference } from "./fields.js";
+import { newImageFirst } from "./new-image.js";
+import { showPlan } from "./plan.js";
+import { toast, toastLater } from "./toasts.js";
+
+const PLAN_AFTER_MS = 350;
+// The values each form had when it came onto the page.
+const originals = new WeakMap();
+const timers = new WeakMap();
+
+export function startForms() {
+  remember(document);
+  document.addEventListener("htmx:load", (event) => remember(event.target));
+  document.addEventListener("submit", (event) => {
+    if (event.target.matches("form[data-api]")) {
+      event.preventDefault();
+      submit(event.target);
+    }
+  });
+  for (const kind of ["input", "change"]) {
+    document.addEventListener(kind, (event) => {
+      const form = event.target.closest("form[data-changed-only]");
+      if (form) {
+        edited(form);
+      }
+    });
+  }
+}
+
+function remember(root) {
+  for (const form of root.querySelectorAll("form[data-changed-only]")) {
+    if (!originals.has(form)) {
+      originals.set(form, collect(form));
+    }
+  }
+}
+
+function changes(form) {
+  return difference(originals.get(form), collect(form));
+}
+
+function edited(form) {
+  const changed = changes(form);
+  form.querySelector("[data-save]").disabled = Object.keys(changed).length === 0;
+  if (form.dataset.plan) {
+    clearTimeout(timers.get(form));
+    timers.set(form, setTimeout(() => preview(form, changes(form)), PLAN_AFTER_MS));
+  }
+}
+
+async function preview(form, changed) {
+  if (Object.keys(changed).length === 0) {
+    clearErrors(form);
+    showPlan(form, null);
+    return;
+  }
+  try {
+    const plan = await send("POST", form.dataset.plan, changed);
+    if (JSON.stringify(changes(form)) === JSON.stringify(changed)) {
+      clearErrors(form);
+      showPlan(form, plan);
+    }
+  } catch (error) {
+    showErrors(form, error.fields);
+    showPlan(form, null, error.message);
+  }
+}
+
+async function submit(form) {
+  const button = form.querySelector('[type="submit"]');
+  if (button.getAttribute("aria-busy") === "true") {
+    return;
+  }
+  clearErrors(form);
+  button.setAttribute("aria-busy", "true");
+  try {
+    const body = form.dataset.changedOnly === undefined ? collect(form) : changes(form);
+    await newImageFirst(form, body);
+    const revision = form.dataset.revision;
+    const headers = revision ? { "If-Match": revision } : {};
+    finish(form, await send(form.dataset.method, form.dataset.api, body, headers));
+  } catch (error) {
+    refuse(form, error);
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+function refuse(form, error) {
+  const { homeless, first } = showErrors(form, error.fields || {});
+  toast(homeless.length > 0 ? homeless.join(" ") : error.message, "error");
+  if (first) {
+    const place = first.matches("[name]") ? first : first.querySelector("[name], button");
+    place?.focus();
+  }
+}
+
+function finish(form, answer) {
+  const { then, done } = form.dataset;
+  if (then === "refresh") {
+    form.closest("dialog")?.close();
+    form.reset();
+    toast(done);
+    document.getElementById("rows").dispatchEvent(new CustomEvent("trailer:refresh"));
+    return;
+  }
+  if (done) {
+    toastLater(done);
+  }
+  if (then === "reload") {
+    location.reload();
+  } else {
+    location.assign(then.replace("{id}", answer.id));
+  }
+}

@@ -1,0 +1,70 @@
+// What saving would do, before it is saved: in one sentence, and field by field.
+
+import { icon } from "./icons.js";
+
+const WORDS = {
+  none: "Saving changes nothing on the host.",
+  create: "Saving creates the container.",
+  start: "Saving starts the container.",
+  stop: "Saving stops the container.",
+  in_place: "Saving changes the container in place; nothing restarts.",
+  replace: "Saving replaces the container, with a brief interruption.",
+  replace_smoothly: "Saving replaces the container without interruption.",
+};
+const ICONS = { replace: "refresh-cw", replace_smoothly: "refresh-cw" };
+const EFFECTS = { none: "nothing restarts", in_place: "in place", replace: "replaces" };
+
+/** Without a plan: nothing was changed, or `problem` says why there is none. */
+export function showPlan(form, plan, problem = "") {
+  const place = form.querySelector("[data-plan-words]");
+  place.replaceChildren();
+  delete place.dataset.effect;
+  if (!plan) {
+    const words = document.createElement("span");
+    words.className = "muted";
+    words.textContent = problem || "Nothing changed.";
+    place.append(words);
+    return;
+  }
+  place.dataset.effect = plan.action;
+  const key = plan.action === "replace" && plan.downtime === "none" ? "replace_smoothly" : plan.action;
+  const line = document.createElement("span");
+  line.className = "plan-words";
+  line.append(icon(ICONS[key] || "circle-check"), WORDS[key] || plan.action);
+  place.append(line);
+  if (plan.changes.length > 0) {
+    place.append(changeList(plan.changes));
+  }
+}
+
+function changeList(changes) {
+  const list = document.createElement("ul");
+  list.className = "changes";
+  for (const change of changes) {
+    const item = document.createElement("li");
+    item.className = "change";
+    item.append(
+      part("b", change.field),
+      part("del", shown(change.from)),
+      "→",
+      part("ins", shown(change.to)),
+      part("span", EFFECTS[change.effect] || change.effect),
+    );
+    item.lastChild.className = "effect";
+    list.append(item);
+  }
+  return list;
+}
+
+function part(tag, text) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  return element;
+}
+
+function shown(value) {
+  if (value === null || value === undefined || value === "") {
+    return "none";
+  }
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
