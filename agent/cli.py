@@ -8,6 +8,7 @@ import os
 import platform
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from agent import clock
@@ -36,7 +37,13 @@ log = logging.getLogger(__name__)
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m agent", description="The Trailer agent.")
     parser.add_argument("command", choices=["run", "once", "plan", "version"])
-    command = parser.parse_args(arguments).command
+    parser.add_argument(
+        "--lifeline",
+        action="store_true",
+        help="end when standard input closes, that is when the process that started us is gone",
+    )
+    options = parser.parse_args(arguments)
+    command = options.command
     if command == "version":
         sys.stdout.write(f"{VERSION}\n")
         return 0
@@ -45,7 +52,7 @@ def main(arguments: list[str]) -> int:
         _start_logging(config.log_level)
         if command == "plan":
             return _plan(config)
-        return _work(config, once=command == "once")
+        return _work(config, once=command == "once", lifeline=options.lifeline)
     except Superseded as problem:
         sys.stderr.write(f"{problem}\n")
         return EXIT_SUPERSEDED
@@ -54,7 +61,7 @@ def main(arguments: list[str]) -> int:
         return 2
 
 
-def _work(config: Config, *, once: bool) -> int:
+def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
     identity = _identity(config)
     supervisor = Supervisor(
         config,
@@ -66,10 +73,22 @@ def _work(config: Config, *, once: bool) -> int:
         return supervisor.once()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: supervisor.stop())
+    if lifeline:
+        _stop_at_end_of_input(supervisor)
     code = supervisor.run()
     log.info("stopped, exit code %d", code)
     logging.shutdown()
     return code
+
+
+def _stop_at_end_of_input(supervisor: Supervisor) -> None:
+    def wait() -> None:
+        while sys.stdin.buffer.read(4096):
+            pass
+        log.info("the server process is gone")
+        supervisor.stop()
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
 
 
 def _identity(config: Config) -> Identity:

@@ -115,9 +115,7 @@ class Supervisor:
     def run(self) -> int:
         """Until `stop`; the exit code says why it ended."""
         for verb, key, name in self.parts.journal.take_unfinished():
-            log.warning(
-                "interrupted before: %s %s %r; looking at the engine decides", verb, key, name
-            )
+            log.warning("a crash interrupted %s %s %r; the engine decides", verb, key, name)
         nudges = NudgeListener(
             self._config.server_url,
             token=self._identity.token,

@@ -5,12 +5,14 @@ from typing import Any
 from django.urls import path
 
 from hosts.consumers import AgentConsumer
+from images.consumers import BuildLogConsumer
 from workspaces.consumers import LiveConsumer
 
 # Django's stubs know only views that answer HTTP; Channels reuses its URL patterns for sockets.
 _SOCKETS: dict[str, Any] = {
     "ws/live/": LiveConsumer.as_asgi(),
     "ws/agent/": AgentConsumer.as_asgi(),
+    "ws/builds/<uuid:build_id>/log/": BuildLogConsumer.as_asgi(),
 }
 
 websocket_urlpatterns: list[Any] = [path(route, app) for route, app in _SOCKETS.items()]

@@ -19,3 +19,7 @@ urlpatterns = [
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("", include("trailer.pages.urls")),
 ]
+
+handler403 = "trailer.pages.errors.not_allowed"
+handler404 = "trailer.pages.errors.not_found"
+handler500 = "trailer.pages.errors.failed"

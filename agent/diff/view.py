@@ -52,6 +52,8 @@ class Knowledge:
     applied: Mapping[str, int] = field(default_factory=dict)
     # Containers that this agent stopped itself.
     stopped_ids: frozenset[str] = frozenset()
+    # Containers that have been removing or dead for too long.
+    stuck_ids: frozenset[str] = frozenset()
     # Image id -> build in flight; builds that are already being cancelled.
     running_builds: Mapping[str, str] = field(default_factory=dict)
     cancelling: frozenset[str] = frozenset()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from agent.protocol.state import DesiredWorkspace
 
 _STATES = frozenset({"running", "stopped"})
+# Seconds after which a container that is being removed counts as stuck.
+STUCK_AFTER = 5.0
 
 
 class WorkspaceDiff:
@@ -63,10 +65,8 @@ class WorkspaceDiff:
         for container in (main, *spares):
             if container and container.id not in self._view.knows.owned_ids:
                 self._plan.adopted.append((workspace.id, container.id))
-        if main and main.state == "removing":
-            message = "The engine is still removing the old container."
-            self._find(workspace, main, status="deployment_pending", message=message)
-            self._plan.recheck(2.0)
+        if main and main.state in {"removing", "dead"}:
+            self._going(workspace, main)
             return
         if workspace.desired_state == "stopped" or not self._view.desired.settings.enabled:
             self._stopped(workspace, main, spares)
@@ -74,6 +74,17 @@ class WorkspaceDiff:
             self._absent(workspace, spares)
         else:
             self._present(workspace, main, spares)
+
+    def _going(self, workspace: DesiredWorkspace, main: ObservedContainer) -> None:
+        """On its way out: its end is an event, and only then is it clear what is left to do. One
+        that stays like this is helped along."""
+        if main.id not in self._view.knows.stuck_ids:
+            self._plan.recheck(STUCK_AFTER)
+        elif main.state == "dead":
+            self._chain(workspace, "container is dead").remove(Ref(id=main.id))
+        else:
+            message = "The engine does not finish removing the old container."
+            self._find(workspace, main, status="error", message=message)
 
     # --- desired stopped ----------------------------------------------------------------------
 
@@ -148,7 +159,7 @@ class WorkspaceDiff:
         spares: tuple[ObservedContainer, ...],
     ) -> None:
         changes = self._changes(workspace, main)
-        if changes or main.state == "dead":
+        if changes:
             self._replace(workspace, main, spares, changes)
             return
         ready = self._network_refs(workspace, main)
@@ -178,7 +189,7 @@ class WorkspaceDiff:
             self._remove_spares(workspace, spares)
             return
         fields = [change.field for change in changes]
-        cause = "changed: " + ", ".join(dict.fromkeys(fields)) if fields else "container is dead"
+        cause = "changed: " + ", ".join(dict.fromkeys(fields))
         if fields == ["redeploy"]:
             cause = "redeploy requested"
         chain = self._chain(workspace, cause, changes)

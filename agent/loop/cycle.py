@@ -43,7 +43,7 @@ class CycleLoop:
         self._recheck_at: float | None = None
         self._retry_look_at: float | None = None
         self._outage_told = False
-        self._resent: set[tuple[int, str]] = set()
+        self._going_since: dict[str, float] = {}
         self.trouble = ""
 
     def run(self, stop: threading.Event) -> None:
@@ -111,6 +111,7 @@ class CycleLoop:
             containers=journal.containers,
             applied=journal.applied,
             stopped_ids=journal.stopped_ids,
+            stuck_ids=self._stuck(),
             builds=journal.builds,
             made_images=journal.made_images,
             running_builds=parts.works.running_builds(),
@@ -150,20 +151,18 @@ class CycleLoop:
             frozenset(container.id for container in observed.containers),
             wanted=frozenset(workspace.id for workspace in state.workspaces),
         )
+        going = {c.id for c in observed.containers if c.state in {"removing", "dead"}}
+        now = clock.monotonic()
+        self._going_since = {i: self._going_since.get(i, now) for i in going}
         if plan.cleanup != "held":
             parts.target.settled(state)
 
     def _resend_results(self, state: HostState, knows: Knowledge) -> None:
-        """Once per session: builds the server still waits for although they ended here."""
-        epoch = self._parts.session.epoch()
+        """Builds the server still waits for although they ended here: a report got lost."""
         for image in state.images:
-            build = image.build
-            if build is None or build.done or (epoch, build.id) in self._resent:
-                continue
-            record = knows.builds.get(build.id)
-            if record and record.status != "started":
-                self._resent.add((epoch, build.id))
-                self._parts.works.resend(build.id)
+            record = knows.builds.get(image.build.id) if image.build else None
+            if image.build and not image.build.done and record and record.status != "started":
+                self._parts.works.resend(image.build.id)
 
     def _execute(
         self, plan: Plan, state: HostState, *, trigger: str, started_at: str, calls: int

@@ -58,6 +58,8 @@ class Works:
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="work")
         self._lock = threading.Lock()
         self._running: dict[str, ImageWork] = {}
+        # (epoch, build id) of results this session was told.
+        self._told: set[tuple[int, str]] = set()
         self._idle = threading.Event()
         self._idle.set()
 
@@ -161,6 +163,7 @@ class Works:
 
     def _end(self, result: BuildStatus) -> None:
         self._journal.build_ended(result)
+        self._told.add((self._epoch(), result.build_id))
         self._reporter.build(result)
 
     def _fetched(self, result: BuildStatus) -> None:
@@ -184,7 +187,10 @@ class Works:
         )
 
     def resend(self, build_id: str) -> None:
-        """The server still waits for a result this agent has: say it again."""
+        """The server still waits for a result this agent has: say it again, once per session."""
+        if (self._epoch(), build_id) in self._told:
+            return
+        self._told.add((self._epoch(), build_id))
         result = self._journal.build_result(build_id)
         if result is not None:
             self._reporter.build(result)

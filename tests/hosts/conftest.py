@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hosts.models import Host
-from tests.factories import api_client, make_admin, make_host, make_user
+from tests.factories import make_admin, make_host, make_user
 from trailer.accounts.models import User
 
 

@@ -109,6 +109,8 @@ def _flatten(detail: dict[str, Any], prefix: str = "") -> list[tuple[str, list[s
     found: list[tuple[str, list[str]]] = []
     for name, value in detail.items():
         path = f"{prefix}.{name}" if prefix else str(name)
+        if prefix and name == "non_field_errors":
+            path = prefix
         if isinstance(value, dict):
             found.extend(_flatten(value, path))
         elif isinstance(value, list) and any(isinstance(item, dict) for item in value):

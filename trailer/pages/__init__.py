@@ -1,1 +1,1 @@
-"""The browser's pages: each view reads models and renders a template; changes go through the REST API."""
+"""The browser's pages: views read and render; every change goes through the REST API."""

@@ -26,7 +26,7 @@ ROWS_PER_PAGE = 100
 class PageView(LoginRequiredMixin, TemplateView):
     """A page, or one of its parts when htmx asks for that part by name."""
 
-    http_method_names: ClassVar = ["get", "head", "options"]
+    http_method_names = ["get", "head", "options"]  # noqa: RUF012
     # Name of a part, as in the request's `part`, and the template that draws it alone.
     parts: ClassVar[dict[str, str]] = {}
 

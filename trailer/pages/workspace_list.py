@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
+# The annotation of with_effective_status: what the badge shows.
+_STATUS: str = "effective_status"
 ORDERINGS = ("name", "-name", "host__name", "-host__name", "updated_at", "-updated_at")
 
 
@@ -59,7 +61,7 @@ def filtered(rows: QuerySet[Workspace], given: QueryDict) -> QuerySet[Workspace]
             | Q(host__name__icontains=search)
         )
     if status := given.get("status"):
-        rows = with_effective_status(rows).filter(effective_status=status)
+        rows = with_effective_status(rows).filter(Q((_STATUS, status)))
     if host := given.get("host"):
         rows = rows.filter(host__pk=host) if _is_uuid(host) else rows.none()
     return rows
@@ -72,10 +74,7 @@ def with_parts(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
 
 def count_by_status(rows: QuerySet[Workspace]) -> dict[str, int]:
     counted = (
-        with_effective_status(rows)
-        .order_by()
-        .values_list("effective_status")
-        .annotate(count=Count("pk"))
+        with_effective_status(rows).order_by().values_list(_STATUS).annotate(count=Count("pk"))
     )
     return {str(status): int(count) for status, count in counted}
 

@@ -1,0 +1,331 @@
+"""The REST endpoints of workspaces: shapes, codes, filters, paging."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from hosts.models import Host
+from tests.factories import make_host, make_image, make_silent_host
+from tests.workspaces.scene import CANARY, URL, observe
+from workspaces.models import Event, Workspace
+from workspaces.services import workspace_stop
+from workspaces.validation.fields import WRITABLE
+
+if TYPE_CHECKING:
+    from pytest_django import DjangoAssertNumQueries
+
+    from tests.workspaces.scene import Scene
+
+READ_ONLY = {
+    *("id", "status", "status_label", "message", "fresh", "observed_at", "allowed_actions"),
+    *("revision", "observed_revision", "container_id", "container_name", "started_at"),
+    *("restart_count", "health", "owner", "stack", "created_at", "updated_at", "exit_code"),
+}
+
+
+def detail(workspace: Any, action: str = "") -> str:
+    return f"{URL}{workspace.pk}/{action}"
+
+
+def test_creating_answers_201_with_every_field(scene: Scene) -> None:
+    answer = scene.client().post(URL, scene.full_body(), format="json")
+    assert answer.status_code == 201, answer.data
+    body = answer.json()
+    assert set(body) == WRITABLE | READ_ONLY
+    workspace = Workspace.objects.get()
+    assert body["id"] == str(workspace.pk)
+    assert body["secret_env"] == {"PASSWORD": None}
+    assert body["ports"] == [
+        {"container_port": 80, "protocol": "tcp", "host_port": 8080, "host_ip": ""}
+    ]
+    assert body["mounts"] == [
+        {"volume": str(scene.volume.pk), "target": "/data", "read_only": False}
+    ]
+    assert body["networks"] == [str(scene.network.pk)]
+    assert body["urls"] == [
+        {"subdomain": "box", "domain": "example.com", "port": 80, "tls": False, "auth": "login"}
+    ]
+    assert body["health_check"] == {
+        "test": ["CMD", "true"],
+        "interval": 5.0,
+        "timeout": 30.0,
+        "retries": 3,
+        "start_period": 0.0,
+    }
+    assert (body["cpus"], body["gpus"], body["stack"]) == (1.5, None, None)
+    assert body["schedule"] == {"start": "0 8 * * 1-5", "stop": "0 18 * * 1-5"}
+    assert (body["status"], body["status_label"]) == ("deployment_pending", "Deployment pending")
+    assert (body["container_name"], body["owner"]) == ("trailer-box", "owner")
+    assert (body["host"], body["image"]) == (str(scene.host.pk), str(scene.image.pk))
+    assert (body["fresh"], body["revision"], body["observed_revision"]) == (True, 1, 0)
+    assert "stop" in body["allowed_actions"]
+    assert body["created_at"].endswith("Z")
+
+
+def test_what_is_read_may_be_sent_back_and_changes_nothing(scene: Scene) -> None:
+    workspace = scene.create_full()
+    client = scene.client()
+    body = client.get(detail(workspace)).json()
+    sent = {name: body[name] for name in WRITABLE}
+    answer = client.patch(detail(workspace), sent, format="json")
+    assert answer.status_code == 200, answer.json()
+    assert answer.json()["revision"] == 1
+    assert Workspace.objects.get().env_vars.get(is_secret=True).secret_token
+
+
+def test_a_change_answers_the_object_and_put_is_not_offered(scene: Scene) -> None:
+    workspace = scene.create()
+    client = scene.client()
+    answer = client.patch(detail(workspace), {"cpus": 2}, format="json")
+    assert (answer.status_code, answer.json()["cpus"], answer.json()["revision"]) == (200, 2.0, 2)
+    assert client.put(detail(workspace), scene.body(), format="json").status_code == 405
+
+
+def test_an_outdated_if_match_is_a_conflict(scene: Scene) -> None:
+    workspace = scene.create()
+    client = scene.client()
+    answer = client.patch(detail(workspace), {"cpus": 2}, format="json", HTTP_IF_MATCH="7")
+    assert (answer.status_code, answer.json()["code"]) == (409, "revision_moved")
+    for value in ("1", '"1"', "*"):
+        cpus = {"1": 1, '"1"': 1, "*": 2}[value]
+        answer = client.patch(
+            detail(workspace), {"cpus": cpus}, format="json", HTTP_IF_MATCH=value
+        )
+        Workspace.objects.update(revision=1)
+        assert answer.status_code == 200
+    for method, path in (("delete", ""), ("post", "stop/"), ("post", "clone/")):
+        call = getattr(client, method)
+        answer = call(
+            detail(workspace, path), {"name": "x"} if path == "clone/" else {}, HTTP_IF_MATCH="7",
+            format="json",
+        )
+        assert answer.status_code == 409, path
+    answer = client.patch(detail(workspace), {"cpus": 3}, format="json", HTTP_IF_MATCH="abc")
+    assert answer.status_code == 400
+
+
+def test_actions_answer_202_with_the_object(scene: Scene) -> None:
+    workspace = scene.create()
+    client = scene.client()
+    for action, status in (
+        ("stop", "stopping"),
+        ("start", "deployment_pending"),
+        ("start", "deployment_pending"),
+        ("redeploy", "deployment_pending"),
+    ):
+        answer = client.post(detail(workspace, f"{action}/"))
+        assert (answer.status_code, answer.json()["status"]) == (202, status)
+        assert answer.json()["id"] == str(workspace.pk)
+    answer = client.post(detail(workspace, "start/"), {"force": True}, format="json")
+    assert (answer.status_code, list(answer.json()["fields"])) == (400, ["force"])
+
+
+def test_a_clone_is_answered_as_a_new_object(scene: Scene) -> None:
+    workspace = scene.create_full()
+    answer = scene.client().post(detail(workspace, "clone/"), {"name": "copy"}, format="json")
+    assert (answer.status_code, answer.json()["name"]) == (202, "copy")
+    assert answer.json()["id"] != str(workspace.pk)
+    assert answer.json()["secret_env"] == {"PASSWORD": None}
+
+
+def test_a_rollback_is_answered_with_the_restored_object(scene: Scene) -> None:
+    workspace = scene.create(cpus=1)
+    client = scene.client()
+    client.patch(detail(workspace), {"cpus": 2}, format="json")
+    answer = client.post(detail(workspace, "rollback/"), {"revision": 1}, format="json")
+    assert (answer.status_code, answer.json()["cpus"], answer.json()["revision"]) == (202, 1.0, 3)
+
+
+def test_a_plan_has_the_shape_of_the_contract(scene: Scene) -> None:
+    workspace = scene.create_full()
+    observe(workspace)
+    body = {"env": {"MODE": "live"}, "secret_env": {"PASSWORD": "other"}, "description": ""}
+    answer = scene.client().post(detail(workspace, "plan/"), body, format="json")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "action": "replace",
+        "changes": [
+            {
+                "field": "env",
+                "from": {"MODE": "test"},
+                "to": {"MODE": "live"},
+                "effect": "replace",
+            },
+            {
+                "field": "secret_env",
+                "from": {"PASSWORD": "•••"},
+                "to": {"PASSWORD": "•••"},
+                "effect": "replace",
+            },
+            {"field": "description", "from": "For the tests.", "to": "", "effect": "none"},
+        ],
+        "downtime": "brief",
+    }
+    assert Workspace.objects.get().revision == 1
+
+
+def test_deleting_answers_204_and_then_404(scene: Scene) -> None:
+    workspace = scene.create()
+    client = scene.client()
+    assert client.delete(detail(workspace)).status_code == 204
+    assert client.get(detail(workspace)).status_code == 404
+    assert client.delete(detail(workspace)).status_code == 404
+
+
+def test_events_come_newest_first_with_actor_and_changes(scene: Scene) -> None:
+    workspace = scene.create()
+    client = scene.client()
+    client.patch(detail(workspace), {"cpus": 2}, format="json")
+    answer = client.get(detail(workspace, "events/")).json()
+    assert answer["count"] == 2
+    newest = answer["results"][0]
+    assert set(newest) >= {"at", "kind", "cause", "changes", "actor", "cycle"}
+    assert (newest["kind"], newest["actor"], newest["cycle"]) == ("changed", "owner", None)
+    assert newest["changes"] == [
+        {"field": "cpus", "from": None, "to": 2.0, "effect": "replace"}
+    ]
+    assert answer["results"][1]["kind"] == "created"
+
+
+def test_revisions_come_newest_first_without_secrets(scene: Scene) -> None:
+    workspace = scene.create_full()
+    client = scene.client()
+    client.patch(detail(workspace), {"cpus": 2}, format="json")
+    answer = client.get(detail(workspace, "revisions/"), {"page_size": 1}).json()
+    assert (answer["count"], len(answer["results"])) == (2, 1)
+    newest = answer["results"][0]
+    assert (newest["revision"], newest["actor"]) == (2, "owner")
+    assert set(newest["fields"]) == WRITABLE - {"secret_env"}
+    assert newest["fields"]["cpus"] == 2.0
+
+
+def test_a_silent_hosts_workspace_keeps_its_status_and_is_not_fresh(scene: Scene) -> None:
+    host = make_silent_host()
+    image = make_image(host, scene.owner)
+    workspace = scene.create(host=str(host.pk), image=str(image.pk))
+    observe(workspace)
+    body = scene.client().get(detail(workspace)).json()
+    assert (body["status"], body["fresh"]) == ("running", False)
+
+
+def names(answer: Any) -> list[str]:
+    assert answer.status_code == 200, answer.json()
+    return [row["name"] for row in answer.json()["results"]]
+
+
+def test_lists_are_filtered_searched_ordered_and_paged(scene: Scene) -> None:
+    other = make_host("other")
+    image = make_image(other, scene.owner)
+    scene.create(name="alpha", description="the first")
+    beta = scene.create(name="beta", host=str(other.pk), image=str(image.pk))
+    gamma = scene.create(name="gamma")
+    observe(beta)
+    workspace_stop(actor=scene.owner, workspace=gamma)
+    stack = uuid4()
+    Workspace.objects.filter(name="gamma").update(stack=stack)
+    client = scene.client()
+    for query, expected in (
+        ({}, ["alpha", "beta", "gamma"]),
+        ({"host": str(other.pk)}, ["beta"]),
+        ({"image": str(image.pk)}, ["beta"]),
+        ({"name": "alpha"}, ["alpha"]),
+        ({"stack": str(stack)}, ["gamma"]),
+        ({"status": "running"}, ["beta"]),
+        ({"status": "stopping"}, ["gamma"]),
+        ({"status": "deployment_pending"}, ["alpha"]),
+        ({"status": "error"}, []),
+        ({"search": "FIRST"}, ["alpha"]),
+        ({"search": "am"}, ["gamma"]),
+        ({"ordering": "-name"}, ["gamma", "beta", "alpha"]),
+        ({"ordering": "-status,name"}, ["gamma", "beta", "alpha"]),
+        ({"ordering": "created_at"}, ["alpha", "beta", "gamma"]),
+        ({"page_size": 2, "page": 2}, ["gamma"]),
+        ({"status": "", "host": ""}, ["alpha", "beta", "gamma"]),
+    ):
+        assert names(client.get(URL, query)) == expected, query
+    answer = client.get(URL, {"page_size": 2}).json()
+    assert (answer["count"], answer["previous"]) == (3, None)
+    assert "page=2" in answer["next"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"host": "x"},
+        {"host": "1"},
+        {"image": "'"},
+        {"stack": "null"},
+        {"status": "Running"},
+        {"status": "broken"},
+        {"name": "a\0"},
+        {"search": "\0"},
+        {"ordering": "owner__password"},
+        {"ordering": "secret_env"},
+        {"page": "0"},
+        {"page": "x"},
+        {"page": "9" * 30},
+    ],
+)
+def test_a_filter_without_meaning_is_refused(scene: Scene, query: dict[str, str]) -> None:
+    answer = scene.client().get(URL, query)
+    assert answer.status_code in (400, 404)
+    assert answer.json()["message"]
+
+
+def test_the_list_costs_the_same_for_one_and_for_many(
+    scene: Scene, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = scene.client()
+
+    def fill(n: int) -> None:
+        port, url = {"container_port": 80}, {"domain": "example.com", "port": 80}
+        scene.create_full(
+            name=f"box-{n}", ports=[port], urls=[{**url, "subdomain": f"box-{n}"}]
+        )
+
+    fill(0)
+    client.get(URL)
+    # Token, count, rows, and one for each kind of part (mounts bring their volumes).
+    with django_assert_num_queries(9):
+        assert len(client.get(URL).json()["results"]) == 1
+    for n in range(1, 9):
+        fill(n)
+    with django_assert_num_queries(9):
+        assert len(client.get(URL).json()["results"]) == 9
+
+
+def test_no_secret_is_in_any_answer(scene: Scene) -> None:
+    client = scene.client()
+    texts = [client.post(URL, scene.full_body(), format="json").content]
+    workspace = Workspace.objects.get()
+    observe(workspace)
+    changed = {"secret_env": {"PASSWORD": f"{CANARY}-2", "NEW": f"{CANARY}-3"}}
+    moved = {"secret_env": {}, "env": {}}
+    for method, path, body in (
+        ("post", "plan/", changed),
+        ("patch", "", changed),
+        ("post", "plan/", moved),
+        ("patch", "", moved),
+        ("post", "rollback/", {"revision": 1}),
+        ("post", "clone/", {"name": "copy"}),
+        ("post", "redeploy/", {}),
+        ("patch", "", {"secret_env": {"PASSWORD": [CANARY]}}),
+        ("patch", "", {"secret_env": {CANARY * 30: "x"}, "env": {"A": 1}}),
+    ):
+        call = getattr(client, method)
+        texts.append(call(detail(workspace, path), body, format="json").content)
+    for path in ("", "events/", "revisions/"):
+        texts.append(client.get(detail(workspace, path)).content)
+    texts.append(client.get(URL).content)
+    assert all(CANARY.encode() not in text for text in texts)
+    assert CANARY not in str(list(Event.objects.values_list("changes", "cause")))
+
+
+def test_the_hosts_limits_are_judged_with_the_host_as_it_is_now(scene: Scene) -> None:
+    client = scene.client()
+    Host.objects.filter(pk=scene.host.pk).update(cpu_count=2)
+    answer = client.post(URL, scene.body(cpus=3), format="json")
+    assert (answer.status_code, list(answer.json()["fields"])) == (400, ["cpus"])
