@@ -83,7 +83,8 @@ def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
 
 def _stop_at_end_of_input(supervisor: Supervisor) -> None:
     def wait() -> None:
-        while sys.stdin.buffer.read(4096):
+        # Not sys.stdin: its lock, held by this thread, would abort the interpreter's shutdown.
+        while os.read(0, 4096):
             pass
         log.info("the server process is gone")
         supervisor.stop()

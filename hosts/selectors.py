@@ -48,6 +48,13 @@ def cycles_of(*, actor: Actor, host: Host) -> QuerySet[Cycle]:
     return Cycle.objects.filter(host=host)
 
 
+def leftovers_of(*, actor: Actor, host: Host) -> list[dict[str, str]]:
+    """For admins: they name what anybody keeps on the host."""
+    policy.require(actor, "host.modify", host)
+    rows: list[dict[str, str]] = Host.objects.values_list("leftovers", flat=True).get(pk=host.pk)
+    return rows
+
+
 def host_settings(host: Host) -> HostSettings:
     return HostSettings(
         enabled=host.enabled,

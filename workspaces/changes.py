@@ -63,32 +63,32 @@ def decide_action(
     if new_state == DesiredState.STOPPED and old_state != new_state:
         return STOP
     effect = overall_effect(changes)
-    if effect == NONE:
+    # A stopped container is left as it is; its next start brings it up to date.
+    if effect == NONE or new_state == DesiredState.STOPPED:
         return NONE
     if not has_container:
-        return CREATE if new_state == DesiredState.RUNNING else NONE
+        return CREATE
     if effect == IN_PLACE and old_state != new_state:
         return START
     return effect
 
 
-def decide_downtime(action: str, *, state: str, spec: WorkspaceSpec) -> str:
+def decide_downtime(action: str, *, spec: WorkspaceSpec) -> str:
     if action == STOP:
         return "brief"
-    if action == REPLACE and state == DesiredState.RUNNING:
+    if action == REPLACE:
         return "none" if replaces_without_downtime(spec) else "brief"
     return "none"
 
 
-def decide_pending_status(workspace: Workspace, action: str, *, state: str) -> str:
+def decide_pending_status(workspace: Workspace, action: str) -> str:
     """What to show until the agent has seen the new revision; `workspace` is still the old row.
 
-    A change too small to show keeps an earlier one that the agent has not seen either. A stopped
-    workspace stays "stopped" whatever is edited: nothing is deployed before it is started.
+    A change too small to show keeps an earlier one that the agent has not seen either.
     """
     if action == STOP:
         return WorkspaceStatus.STOPPING.value
-    if action in (CREATE, REPLACE, START) and state == DesiredState.RUNNING:
+    if action in (CREATE, REPLACE, START):
         return WorkspaceStatus.DEPLOYMENT_PENDING.value
     if workspace.observed_revision < workspace.revision:
         return workspace.pending_status

@@ -21,7 +21,6 @@ class Failure:
     revision: int
     count: int
     retry_at: float
-    engine_was_away: bool
 
 
 class Failures:
@@ -29,9 +28,7 @@ class Failures:
         self._lock = threading.Lock()
         self._known: dict[str, Failure] = {}
 
-    def record(
-        self, key: str, message: str, *, revision: int, engine_was_away: bool = False
-    ) -> None:
+    def record(self, key: str, message: str, *, revision: int) -> None:
         with self._lock:
             known = self._known.get(key)
             count = known.count + 1 if known and known.revision == revision else 1
@@ -41,7 +38,6 @@ class Failures:
                 revision=revision,
                 count=count,
                 retry_at=clock.monotonic() + delay,
-                engine_was_away=engine_was_away,
             )
 
     def clear(self, key: str) -> None:
@@ -49,9 +45,9 @@ class Failures:
             self._known.pop(key, None)
 
     def engine_is_back(self) -> None:
-        """What failed only because the engine was away may be tried at once."""
+        """An engine that was away may have refused anything on its way out: try it all again."""
         with self._lock:
-            self._known = {k: f for k, f in self._known.items() if not f.engine_was_away}
+            self._known.clear()
 
     def held(self, revisions: Mapping[str, int]) -> dict[str, str]:
         """Objects that must still wait, with the reason; a new revision waits for nothing."""

@@ -185,8 +185,7 @@ class WorkspaceDiff:
         if parts is None:
             return
         if spares:
-            # A left-over of an interrupted replace goes first; the next look starts again.
-            self._remove_spares(workspace, spares)
+            self._resume(workspace, main, spares)
             return
         fields = [change.field for change in changes]
         cause = "changed: " + ", ".join(dict.fromkeys(fields))
@@ -201,6 +200,21 @@ class WorkspaceDiff:
             replace_without_downtime(chain, parts, main)
         else:
             replace_briefly(chain, parts, main)
+
+    def _resume(
+        self,
+        workspace: DesiredWorkspace,
+        main: ObservedContainer,
+        spares: tuple[ObservedContainer, ...],
+    ) -> None:
+        """A replace was interrupted. If the new container serves and the old one does not, the old
+        one goes; otherwise the left-over goes first and the next look starts again."""
+        ready = next((s for s in spares if s.is_up and self._is_current(workspace, s)), None)
+        if ready and not main.is_up:
+            chain = self._chain(workspace, "finishing an interrupted replace")
+            self._finish_swap(workspace, ready, spares, (chain.remove(Ref(id=main.id)),))
+        else:
+            self._remove_spares(workspace, spares)
 
     # --- what is there and what is needed --------------------------------------------------------
 

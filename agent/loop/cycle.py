@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.diff.view import Knowledge
+from agent.diff.workspaces import STUCK_AFTER
 from agent.errors import AgentError, EngineError
 from agent.loop.watch import CycleWatcher
 from agent.planner import make_plan
@@ -42,6 +43,7 @@ class CycleLoop:
         self._last_full = 0.0
         self._recheck_at: float | None = None
         self._retry_look_at: float | None = None
+        self._must_be_full = True
         self._outage_told = False
         self._going_since: dict[str, float] = {}
         self.trouble = ""
@@ -56,7 +58,7 @@ class CycleLoop:
             except Exception:
                 # A failed cycle never stops the loop; the next look starts from the truth again.
                 log.exception("cycle failed unexpectedly")
-                self._retry_look_at = clock.monotonic() + _RETRY_LOOK
+                self._look_again_later()
 
     # --- when ---
 
@@ -80,7 +82,8 @@ class CycleLoop:
             self._last_full = clock.monotonic()
             return None
         started_at, calls = clock.timestamp(), parts.runtime.calls
-        full = reasons.full or clock.monotonic() - self._last_full >= FULL_LOOK
+        full = reasons.full or self._must_be_full
+        full = full or clock.monotonic() - self._last_full >= FULL_LOOK
         trigger = ",".join(reasons.names) or ("full" if full else "due")
         knows = self._knowledge(state)
         try:
@@ -122,6 +125,10 @@ class CycleLoop:
             brake_released=parts.target.brake_is_released(state),
         )
 
+    def _stuck(self) -> frozenset[str]:
+        now = clock.monotonic()
+        return frozenset(i for i, at in self._going_since.items() if now - at >= STUCK_AFTER)
+
     def _look(self, state: HostState, knows: Knowledge, reasons: Reasons, *, full: bool) -> Look:
         names = {naming.container_name(workspace.spec.name) for workspace in state.workspaces}
         return Look(
@@ -136,6 +143,7 @@ class CycleLoop:
         now = clock.monotonic()
         if full:
             self._last_full = now
+            self._must_be_full = False
         self._retry_look_at = None
         self._recheck_at = None
         self._outage_told = False
@@ -184,12 +192,18 @@ class CycleLoop:
 
     def _could_not_look(self, problem: EngineError, *, trigger: str, started_at: str) -> None:
         self.trouble = str(problem)
-        self._retry_look_at = clock.monotonic() + _RETRY_LOOK
-        # The next look must not trust anything remembered from before the outage.
-        self._last_full = clock.monotonic() - FULL_LOOK
+        self._look_again_later()
         if not self._outage_told:
             self._outage_told = True
             self.tell_failure(problem, trigger=trigger, started_at=started_at)
+
+    def _look_again_later(self) -> None:
+        """Soon but never in a hot loop, and without trust in anything remembered."""
+        now = clock.monotonic()
+        self._last_full = now
+        self._recheck_at = None
+        self._retry_look_at = now + _RETRY_LOOK
+        self._must_be_full = True
 
     def tell_failure(self, problem: AgentError, *, trigger: str, started_at: str) -> None:
         log.error("cycle failed: %s", problem)

@@ -134,7 +134,7 @@ class CycleWatcher(Watcher):
         away = isinstance(failure, EngineUnavailable)
         revision = self._revisions.get(key, 0)
         message = str(failure)
-        self._parts.failures.record(key, message, revision=revision, engine_was_away=away)
+        self._parts.failures.record(key, message, revision=revision)
         workspace = self._workspaces.get(key)
         tombstone = self._tombstones.get(key)
         if away:

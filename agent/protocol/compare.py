@@ -106,7 +106,9 @@ def overall_effect(changes: tuple[FieldChange, ...]) -> str:
 
 def replaces_without_downtime(spec: WorkspaceSpec) -> bool:
     """Old and new can run side by side only with a health check and no fixed host port."""
-    return spec.health_check is not None and not any(port.host_port for port in spec.ports)
+    check = spec.health_check
+    is_checked = check is not None and check.test[:1] != ("NONE",)
+    return is_checked and not any(port.host_port for port in spec.ports)
 
 
 def _image_moved(old: WorkspaceSpec, new: WorkspaceSpec) -> bool:

@@ -122,6 +122,26 @@ class CycleReport(msgspec.Struct, frozen=True, kw_only=True, tag="cycle", tag_fi
     message: str = ""
 
 
+class Leftover(msgspec.Struct, frozen=True, kw_only=True):
+    """`reason` is foreign (made by others), impostor (carries our labels without our signature)
+    or unclaimed (ours, but in no state document and without a tombstone)."""
+
+    resource: str
+    name: str
+    engine_id: str
+    reason: str
+    message: str = ""
+
+
+class LeftoversReport(
+    msgspec.Struct, frozen=True, kw_only=True, tag="leftovers", tag_field="kind"
+):
+    """All of a host's leftovers; coalesced, sent only when the list changed."""
+
+    seq: int
+    leftovers: tuple[Leftover, ...]
+
+
 ReportItem = (
     WorkspaceStatus
     | WorkspaceEvent
@@ -130,6 +150,7 @@ ReportItem = (
     | ImageObserved
     | TombstoneDone
     | CycleReport
+    | LeftoversReport
 )
 
 

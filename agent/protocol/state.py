@@ -141,6 +141,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     protocol: int
     # Rises only when an admin confirms a restored database; see the agent's removal brake.
     state_epoch: int
+    # Rises with every change; a lower one than seen before means a restored database.
     version: int
     settings: HostSettings
     networks: tuple[DesiredNetwork, ...] = ()
@@ -157,5 +158,5 @@ def decode_state(body: bytes) -> HostState:
 
 
 def encode_state(state: HostState) -> bytes:
-    """Deterministic bytes: the ETag is their digest."""
+    """Deterministic bytes: equal states encode alike, whatever order the server read them in."""
     return msgspec.json.encode(state, order="deterministic")

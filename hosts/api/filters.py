@@ -9,7 +9,7 @@ from django_filters import rest_framework as filters
 
 from hosts.choices import HostStatus, NetworkDriver, ResourceStatus, VolumeKind
 from hosts.status import host_status
-from trailer.api.filters import NameFilter, OnHostFilter
+from trailer.api.filters import FlagFilter, NameFilter, OnHostFilter
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class HostFilter(NameFilter):
-    enabled = filters.BooleanFilter()
+    enabled = FlagFilter()
     status = filters.ChoiceFilter(choices=HostStatus.choices, method="by_status")
 
     def by_status(self, rows: QuerySet[Host], name: str, value: str) -> QuerySet[Host]:

@@ -129,6 +129,14 @@ class CycleOutput(serializers.ModelSerializer[Cycle]):
         read_only_fields = fields
 
 
+class LeftoverOutput(serializers.Serializer[Any]):
+    resource = serializers.CharField()
+    name = serializers.CharField()
+    engine_id = serializers.CharField()
+    reason = serializers.CharField()
+    message = serializers.CharField()
+
+
 class ResourceOutput(serializers.Serializer[Any]):
     """What networks and volumes show of their state."""
 

@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from hosts.api import filters, inputs, outputs
 from hosts.models import Cycle, Host, Network, Volume
-from hosts.selectors import cycles_of, host_for
+from hosts.selectors import cycles_of, host_for, leftovers_of
 from hosts.services.enrolment import enrolment_create
-from hosts.services.hosts import host_create, host_delete, host_update
+from hosts.services.hosts import host_confirm_state, host_create, host_delete, host_update
 from hosts.services.networks import network_create, network_delete, network_update
 from hosts.services.volumes import volume_create, volume_delete
 from trailer.api.schema import IF_MATCH
@@ -72,6 +72,22 @@ class HostViewSet(ResourceViewSet[Host]):
         rows: Any = cycles_of(actor=request.user, host=self.get_object())
         page: list[Cycle] | None = self.paginate_queryset(rows)
         return self.get_paginated_response(outputs.CycleOutput(page, many=True).data)
+
+    @extend_schema(responses=outputs.LeftoverOutput(many=True), filters=False)
+    @action(detail=True, serializer_class=outputs.LeftoverOutput, filter_backends=[])
+    def leftovers(self, request: Request, pk: str) -> Response:
+        """What the agent found on the host and leaves alone: foreign, impostor or unclaimed."""
+        rows: Any = leftovers_of(actor=request.user, host=self.get_object())
+        page: list[Any] | None = self.paginate_queryset(rows)
+        return self.get_paginated_response(outputs.LeftoverOutput(page, many=True).data)
+
+    @extend_schema(request=NoInput, responses={202: outputs.HostOutput})
+    @action(detail=True, methods=["post"], url_path="confirm-state")
+    def confirm_state(self, request: Request, pk: str) -> Response:
+        """Let the agent carry out removals that it holds back as suspiciously many."""
+        self.given(NoInput)
+        host = host_confirm_state(actor=request.user, host=self.get_object())
+        return self.answer(host.pk, 202)
 
 
 class NetworkViewSet(ResourceViewSet[Network]):

@@ -60,6 +60,9 @@ class Host(models.Model):
     disk_free_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
     disk_total_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
     message = models.TextField(blank=True, editable=False)
+    leftovers = models.JSONField(default=list, blank=True, editable=False)
+    leftovers_epoch = models.PositiveBigIntegerField(default=0, editable=False)
+    leftovers_seq = models.PositiveBigIntegerField(default=0, editable=False)
 
     objects = VisibleManager()
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from hosts.models import AgentToken, Enrolment, Host
 from trailer import policy, secrets
 from trailer.errors import NotAllowed
+from trailer.rows import row_lock
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -65,7 +66,7 @@ def agent_token_create(host: Host) -> str:
     """A new token for the host's one agent; earlier ones stop working. Makes the key if needed."""
     token = secrets.new_token("agent")
     with transaction.atomic():
-        current = Host.objects.select_for_update().get(pk=host.pk)
+        current = row_lock(Host.objects.all(), host.pk)
         if not current.host_key:
             key = secrets.encrypt(entropy.token_urlsafe(32))
             Host.objects.filter(pk=host.pk, host_key="").update(host_key=key)

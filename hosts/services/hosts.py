@@ -14,6 +14,7 @@ from hosts.services.fields import HOST_COLUMNS, HostFields, check_host
 from trailer import events, policy
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
+from trailer.rows import row_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,21 @@ def host_create(*, actor: Actor, **fields: Unpack[HostFields]) -> Host:
     return host
 
 
+def host_confirm_state(*, actor: Actor, host: Host) -> Host:
+    """An admin says that the present state is meant, although it would remove many containers.
+
+    The agent holds such removals until the epoch rises: a restored old database looks the same.
+    """
+    policy.require(actor, "host.modify", host)
+    with transaction.atomic():
+        Host.objects.filter(pk=host.pk).update(
+            state_epoch=F("state_epoch") + 1, revision=F("revision") + 1
+        )
+        host_desired_changed(host.pk)
+        events.publish("host", host.pk)
+    return Host.objects.get(pk=host.pk)
+
+
 def host_update(
     *,
     actor: Actor,
@@ -49,7 +65,7 @@ def host_update(
     policy.require(actor, "host.modify", host)
     try:
         with transaction.atomic():
-            current = Host.objects.select_for_update().get(pk=host.pk)
+            current = row_lock(Host.objects.all(), host.pk)
             check_revision(current.revision, expected_revision)
             changed = _apply(current, cast("Mapping[str, Any]", fields))
             if not changed:
@@ -70,7 +86,7 @@ def host_update(
 def host_delete(*, actor: Actor, host: Host, expected_revision: int | None = None) -> None:
     policy.require(actor, "host.delete", host)
     with transaction.atomic():
-        current = Host.objects.select_for_update().get(pk=host.pk)
+        current = row_lock(Host.objects.all(), host.pk)
         check_revision(current.revision, expected_revision)
         if current.enabled:
             raise Conflict(

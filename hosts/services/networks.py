@@ -14,6 +14,7 @@ from hosts.services.desired import host_desired_changed, tombstone_create
 from trailer import events, policy
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
+from trailer.rows import row_get, row_lock
 from trailer.validation import check_columns, check_resource_name, check_text
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def network_create(
     check_addresses(subnet=network.subnet, gateway=network.gateway, ip_range=network.ip_range)
     with transaction.atomic():
         # The host's row is the lock: two requests can't both find the name or subnet free.
-        current = Host.objects.select_for_update().get(pk=host.pk)
+        current = row_lock(Host.objects.all(), host.pk)
         _check_driver(network, current)
         _check_free(network)
         network.save(force_insert=True)
@@ -59,7 +60,7 @@ def network_update(
 ) -> Network:
     """Engines can't change a network: only values equal to the present ones are taken."""
     policy.require(actor, "network.modify", network)
-    current = Network.objects.get(pk=network.pk)
+    current = row_get(Network.objects.all(), network.pk)
     check_revision(current.revision, expected_revision)
     sentence = "A network can't be changed once it is made. Delete it and create it anew."
     wrong = {
@@ -78,8 +79,8 @@ def network_delete(
 ) -> None:
     policy.require(actor, "network.delete", network)
     with transaction.atomic():
-        Host.objects.select_for_update().get(pk=network.host_id)
-        current = Network.objects.get(pk=network.pk)
+        row_lock(Host.objects.all(), network.host_id)
+        current = row_get(Network.objects.all(), network.pk)
         check_revision(current.revision, expected_revision)
         users = list(current.workspaces.order_by("name").values_list("name", flat=True))
         if users:

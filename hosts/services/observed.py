@@ -12,18 +12,18 @@ from django.db.models import Q
 from django.utils import timezone
 
 from hosts.choices import ResourceStatus
-from hosts.models import Cycle, Network, Tombstone, Volume
+from hosts.models import Cycle, Host, Network, Tombstone, Volume
 from hosts.services.desired import host_desired_changed
 from trailer import events
 from trailer.errors import Invalid
 from trailer.validation import LIST_LIMIT, stored_number, stored_text
 
 if TYPE_CHECKING:
-    from agent.protocol.report import CycleReport, StepReport, TombstoneDone
+    from agent.protocol.report import CycleReport, LeftoversReport, StepReport, TombstoneDone
     from agent.protocol.report import ResourceStatus as ResourceReport
-    from hosts.models import Host
 
 KEPT_CYCLES: Final = 200
+KEPT_LEFTOVERS: Final = 1000
 _MESSAGE_LIMIT: Final = 4096
 _INTEGER: Final = 2**31 - 1
 
@@ -71,6 +71,20 @@ def cycle_record(host: Host, item: CycleReport, epoch: int) -> bool:
         if created:
             _trim_cycles(host)
     return created
+
+
+def leftovers_observed(host: Host, item: LeftoversReport, epoch: int) -> bool:
+    """What the agent found on the host and left alone."""
+    newer = Q(leftovers_epoch__lt=epoch) | Q(leftovers_epoch=epoch, leftovers_seq__lt=item.seq)
+    rows = [
+        {name: stored_text(value, 1024) for name, value in msgspec.structs.asdict(row).items()}
+        for row in item.leftovers[:KEPT_LEFTOVERS]
+    ]
+    return bool(
+        Host.objects.filter(newer, pk=host.pk).update(
+            leftovers=rows, leftovers_epoch=epoch, leftovers_seq=item.seq
+        )
+    )
 
 
 def newer_than_stored(epoch: int, seq: int) -> Q:

@@ -13,6 +13,7 @@ from hosts.models import Host
 from hosts.status import is_fresh, silence_limit
 from trailer import events
 from trailer.errors import Conflict
+from trailer.rows import row_lock
 from trailer.validation import LIST_LIMIT, stored_number, stored_text
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def host_heartbeat(host: Host, heartbeat: Heartbeat) -> bool:
     """Store what was heard. True when the host was silent: its workspaces are fresh again."""
     now = timezone.now()
     with transaction.atomic():
-        current = Host.objects.select_for_update().get(pk=host.pk)
+        current = row_lock(Host.objects.all(), host.pk)
         if heartbeat.epoch < current.epoch:
             raise Conflict(
                 f"A newer agent of host {current.name} has taken over.", code="superseded"

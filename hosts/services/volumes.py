@@ -15,6 +15,7 @@ from hosts.services.desired import host_desired_changed, tombstone_create
 from trailer import events, policy
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
+from trailer.rows import row_get, row_lock
 from trailer.validation import check_columns, check_resource_name, check_text
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def volume_create(
         raise Invalid.field("source", "Only a bind mount has a source; leave it out.")
     with transaction.atomic():
         # The host's row is the lock: two requests can't both find the name free.
-        Host.objects.select_for_update().get(pk=host.pk)
+        row_lock(Host.objects.all(), host.pk)
         if Volume.objects.filter(host=host, name=name).exists():
             raise Invalid.field(
                 "name", f"This host has a volume named {name} already. Choose another name."
@@ -68,8 +69,8 @@ def volume_delete(
     """Of a volume the data goes too, so its name must be repeated; a bind's files stay."""
     policy.require(actor, "volume.delete", volume)
     with transaction.atomic():
-        Host.objects.select_for_update().get(pk=volume.host_id)
-        current = Volume.objects.get(pk=volume.pk)
+        row_lock(Host.objects.all(), volume.host_id)
+        current = row_get(Volume.objects.all(), volume.pk)
         check_revision(current.revision, expected_revision)
         users = sorted(set(current.mounts.values_list("workspace__name", flat=True)))
         if users:

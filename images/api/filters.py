@@ -5,14 +5,14 @@ from __future__ import annotations
 from django_filters import rest_framework as filters
 
 from images.choices import BuildStatus, ImageKind
-from trailer.api.filters import OnHostFilter
+from trailer.api.filters import FlagFilter, OnHostFilter
 
 
 class ImageFilter(OnHostFilter):
     status = filters.ChoiceFilter(choices=BuildStatus.choices)
     kind = filters.ChoiceFilter(choices=ImageKind.choices)
     registry = filters.UUIDFilter(field_name="registry_id")
-    enabled = filters.BooleanFilter()
+    enabled = FlagFilter()
 
 
 class RegistryFilter(filters.FilterSet):  # type: ignore[misc]

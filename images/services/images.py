@@ -20,6 +20,7 @@ from images.services.queue import UNDER_WAY, build_queue
 from trailer import events, policy
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
+from trailer.rows import row_get, row_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ def image_create(
     check_image(image)
     with transaction.atomic():
         # The host's row is the lock: two requests can't both find the name free.
-        Host.objects.select_for_update().get(pk=host.pk)
+        row_lock(Host.objects.all(), host.pk)
         _check_name_is_free(image)
         image.save(force_insert=True)
         build_queue(image, trigger=BuildTrigger.CREATED, actor=actor)
@@ -152,8 +153,8 @@ def image_delete(*, actor: Actor, image: Image, expected_revision: int | None = 
 
 def _locked(image: Image) -> Image:
     """Host before image, like everywhere: two services never wait for each other."""
-    Host.objects.select_for_update().get(pk=image.host_id)
-    return Image.objects.select_related("host", "registry").get(pk=image.pk)
+    row_lock(Host.objects.all(), image.host_id)
+    return row_get(Image.objects.select_related("host", "registry"), image.pk)
 
 
 def _apply(image: Image, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from images.selectors import newest_build
 from images.services.queue import UNDER_WAY, build_queue
 from trailer import events
 from trailer.errors import Invalid
+from trailer.rows import row_lock
 from trailer.validation import stored_number, stored_text
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def build_observed(host: Host, item: BuildReport, epoch: int) -> bool:
     terminal = item.status in TERMINAL_BUILD_STATUSES
     order = Q() if terminal else newer_than_stored(epoch, item.seq)
     with transaction.atomic():
-        Host.objects.select_for_update().get(pk=host.pk)
+        row_lock(Host.objects.all(), host.pk)
         build = (
             Build.objects.select_related("image")
             .filter(order, pk=reported_id(item.build_id), status__in=UNDER_WAY)
@@ -67,7 +68,7 @@ def build_observed(host: Host, item: BuildReport, epoch: int) -> bool:
 def image_observed(host: Host, item: ImageObserved, epoch: int) -> bool:
     """What the engine holds outside a build: it vanished, or the registry has a newer one."""
     with transaction.atomic():
-        Host.objects.select_for_update().get(pk=host.pk)
+        row_lock(Host.objects.all(), host.pk)
         image = (
             Image.objects.filter(newer_than_stored(epoch, item.seq), host=host)
             .filter(pk=reported_id(item.image_id))

@@ -12,6 +12,7 @@ from images.models import Registry
 from images.refs import normalise_server
 from trailer import events, policy, secrets
 from trailer.errors import Conflict
+from trailer.rows import row_lock
 from trailer.validation import check_columns, check_string, check_text
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def registry_update(
     policy.require(actor, "registry.modify", registry)
     check_text({name: value for name, value in fields.items() if name != "password"})
     with transaction.atomic():
-        current = Registry.objects.select_for_update().get(pk=registry.pk)
+        current = row_lock(Registry.objects.all(), registry.pk)
         if "server" in fields:
             _move(current, normalise_server(fields["server"]))
         if "username" in fields:
@@ -73,7 +74,7 @@ def registry_update(
 def registry_delete(*, actor: Actor, registry: Registry) -> None:
     policy.require(actor, "registry.delete", registry)
     with transaction.atomic():
-        current = Registry.objects.select_for_update().get(pk=registry.pk)
+        current = row_lock(Registry.objects.all(), registry.pk)
         if users := _users(current):
             raise Conflict(
                 f"Registry {current} is used by the images {users}. Change or delete them first.",

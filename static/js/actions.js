@@ -3,7 +3,7 @@
 import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { swapIcon } from "./icons.js";
-import { isLive, refreshAll } from "./live.js";
+import { expectDeletion, isLive, refreshAll } from "./live.js";
 import { all, showAllowed, showDeleted } from "./states.js";
 import { toast, toastLater } from "./toasts.js";
 
@@ -37,6 +37,9 @@ async function act(button) {
     return;
   }
   const settle = busy(button);
+  if (action === "delete") {
+    expectDeletion(target);
+  }
   let answer;
   try {
     answer = await request(action, kind, id, name);

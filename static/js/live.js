@@ -9,6 +9,7 @@ const LONGEST_WAIT_MS = 15_000;
 const BANNER_AFTER_MS = 1500;
 const REFRESH_AFTER_MS = 250;
 const NOT_SIGNED_IN = 4401;
+const PARTS = "[data-live-list], [data-follows], [data-part]";
 
 let socket = null;
 let subscribed = new Set();
@@ -21,11 +22,19 @@ const told = new Map();
 // Resources of a followed list that the list, as filtered, does not show.
 const elsewhere = new Set();
 const refreshes = new Map();
+// What this page itself is deleting; the script that does so leads on.
+const leaving = new Set();
 
 export function startLive() {
   connect();
   document.addEventListener("htmx:load", subscribeToPage);
   document.addEventListener("htmx:afterSettle", () => elsewhere.clear());
+  // A request may be cut off by a change of the machine's network, such as a container's start.
+  document.addEventListener("htmx:sendError", (event) => {
+    if (event.target.matches(PARTS)) {
+      refresh(event.target);
+    }
+  });
   window.addEventListener("online", reconnectNow);
   window.addEventListener("offline", () => showBanner(true));
   document.addEventListener("visibilitychange", () => {
@@ -39,11 +48,13 @@ export function isLive() {
   return socket !== null && socket.readyState === WebSocket.OPEN;
 }
 
+export function expectDeletion(resource) {
+  leaving.add(resource);
+}
+
 /** Draws again every part of the page that follows something. */
 export function refreshAll() {
-  for (const part of document.querySelectorAll("[data-live-list], [data-follows], [data-part]")) {
-    refresh(part);
-  }
+  document.querySelectorAll(PARTS).forEach(refresh);
 }
 
 function connect() {
@@ -161,7 +172,7 @@ function gone(resource, kind) {
   }
   refreshFollowers(kind);
   const page = all("data-page-of", resource)[0];
-  if (page) {
+  if (page && !leaving.has(resource)) {
     toastLater("This was deleted.");
     location.assign(page.dataset.goneTo);
   }

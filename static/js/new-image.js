@@ -3,6 +3,7 @@
 import { ApiError, send } from "./api.js";
 
 const MOST_TRIES = 5;
+const LONGEST_NAME = 120;
 
 /** Puts the id of the image into `body`, making the image if the form asks for a new one. */
 export async function newImageFirst(form, body) {
@@ -37,7 +38,7 @@ async function create(host, reference) {
   if (known) {
     return known;
   }
-  const name = nameFor(reference);
+  const name = reference.slice(0, LONGEST_NAME);
   for (let number = 1; ; number += 1) {
     const body = { kind: "pull", host, reference, name: number === 1 ? name : `${name}-${number}` };
     try {
@@ -54,11 +55,4 @@ async function find(host, reference) {
   const query = new URLSearchParams({ host, search: reference, page_size: "500" });
   const list = await send("GET", `/api/v1/images/?${query}`);
   return list.results.find((image) => image.kind === "pull" && image.reference === reference);
-}
-
-/** `registry.example.com/team/tool:2.1` becomes `tool-2.1`. */
-function nameFor(reference) {
-  const [path] = reference.split("@");
-  const last = path.split("/").pop().replace(":", "-").toLowerCase();
-  return last.replace(/[^a-z0-9._-]+/g, "-").replace(/^[^a-z0-9]+/, "") || "image";
 }

@@ -1,6 +1,7 @@
 // What saving would do, before it is saved: in one sentence, and field by field.
 
 import { icon } from "./icons.js";
+import { describeSize } from "./sizes.js";
 
 const WORDS = {
   none: "Saving changes nothing on the host.",
@@ -45,9 +46,9 @@ function changeList(changes) {
     item.className = "change";
     item.append(
       part("b", change.field),
-      part("del", shown(change.from)),
+      part("del", shown(change, "from")),
       "→",
-      part("ins", shown(change.to)),
+      part("ins", shown(change, "to")),
       part("span", EFFECTS[change.effect] || change.effect),
     );
     item.lastChild.className = "effect";
@@ -62,9 +63,13 @@ function part(tag, text) {
   return element;
 }
 
-function shown(value) {
+function shown(change, side) {
+  const value = change[side];
   if (value === null || value === undefined || value === "") {
     return "none";
+  }
+  if (typeof value === "number" && change.field.endsWith("_bytes")) {
+    return describeSize(value);
   }
   return typeof value === "string" ? value : JSON.stringify(value);
 }

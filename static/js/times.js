@@ -1,14 +1,13 @@
 // Moments as distances from now, kept up to date; the exact time is in the tooltip.
 
 const STEPS = [
-  [60, "second", 1],
-  [3600, "minute", 60],
-  [86400, "hour", 3600],
-  [86400 * 30, "day", 86400],
-  [86400 * 365, "month", 86400 * 30],
-  [Infinity, "year", 86400 * 365],
+  [60, "s", 1],
+  [3600, "min", 60],
+  [86400, "h", 3600],
+  [Infinity, "d", 86400],
 ];
-const words = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });
+// Beyond this a date says more than a distance.
+const LONGEST = 86400 * 60;
 
 export function ago(moment) {
   const element = document.createElement("time");
@@ -36,18 +35,24 @@ function write(element) {
   if (Number.isNaN(moment.getTime())) {
     return;
   }
-  const text = distance((moment.getTime() - Date.now()) / 1000);
+  const text = distance(moment);
   if (element.textContent !== text) {
     element.textContent = text;
     element.title = moment.toLocaleString();
   }
 }
 
-function distance(seconds) {
+/** Clocks differ a little: a moment that is slightly ahead is now. */
+function distance(moment) {
+  const seconds = (Date.now() - moment.getTime()) / 1000;
   const length = Math.abs(seconds);
   if (length < 5) {
     return "just now";
   }
+  if (length > LONGEST) {
+    return moment.toLocaleDateString();
+  }
   const [, unit, size] = STEPS.find(([limit]) => length < limit);
-  return words.format(Math.trunc(seconds / size), unit);
+  const words = `${Math.trunc(length / size)} ${unit}`;
+  return seconds > 0 ? `${words} ago` : `in ${words}`;
 }

@@ -23,14 +23,27 @@ function update(form) {
     for (const select of form.querySelectorAll('[name="image"], [name="volume"]')) {
       keepOfHost(select, host);
     }
+    const template = form.querySelector('[data-rows="mounts"] template').content;
+    const volumes = template.querySelector('[name="volume"]');
+    keepOfHost(volumes, host);
+    const some = [...volumes.options].some((option) => !option.disabled);
+    form.querySelector('[data-some-of="volumes"]').hidden = !some;
+    form.querySelector('[data-none-of="volumes"]').hidden = some;
     for (const label of form.querySelectorAll("label[data-host]")) {
       const elsewhere = label.dataset.host !== host;
       label.hidden = elsewhere;
       label.querySelector("input").disabled = elsewhere;
     }
   }
+  showNone(form, "networks", "label[data-host]:not([hidden])");
   const field = form.querySelector("[data-new-image-field]");
   field.hidden = !wantsNewImage(form.elements.image);
+}
+
+/** Says so where the host has none of something. */
+function showNone(form, noun, selector) {
+  const some = form.querySelector(selector) !== null;
+  form.querySelector(`[data-none-of="${noun}"]`).hidden = some;
 }
 
 function keepOfHost(select, host) {

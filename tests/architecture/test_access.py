@@ -51,6 +51,8 @@ TABLE = {
     "hosts/{id}/": Route("host", "GET", OPEN),
     "hosts/{id}/cycles/": Route("host", "GET", FORBIDDEN),
     "hosts/{id}/enrolment/": Route("host", "POST", FORBIDDEN),
+    "hosts/{id}/leftovers/": Route("host", "GET", FORBIDDEN),
+    "hosts/{id}/confirm-state/": Route("host", "POST", FORBIDDEN),
     "networks/": Route("", "GET", OPEN),
     "networks/{id}/": Route("network", "GET PATCH DELETE", HIDDEN),
     "volumes/": Route("", "GET", OPEN),

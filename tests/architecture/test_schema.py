@@ -32,6 +32,7 @@ PATHS = {
     "/api/v1/auth/token/": {"post"},
     "/api/v1/hosts/{id}/enrolment/": {"post"},
     "/api/v1/hosts/{id}/cycles/": {"get"},
+    "/api/v1/hosts/{id}/leftovers/": {"get"},
     "/api/v1/images/{id}/build/": {"post"},
     "/api/v1/images/{id}/cancel/": {"post"},
     "/api/v1/images/{id}/builds/": {"get"},

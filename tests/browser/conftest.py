@@ -1,5 +1,54 @@
 """The fixtures of the page tests: Playwright is loaded here and nowhere else."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.pretend_agent import PretendAgent
 from tests.ground.fixtures_browser import browser, browser_context, page, page_errors
+from tests.ground.server import PASSWORD, USERNAME, RunningTrailer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
 
 __all__ = ["browser", "browser_context", "page", "page_errors"]
+
+
+@pytest.fixture(scope="session")
+def pages_server() -> Iterator[RunningTrailer]:
+    """The product without an agent of its own: tests pretend to be the agents."""
+    server = RunningTrailer("unix:///nowhere.sock", {"TRAILER_EMBEDDED_AGENT": "0"})
+    try:
+        yield server.start()
+    finally:
+        server.destroy()
+
+
+@pytest.fixture
+def agent(pages_server: RunningTrailer) -> PretendAgent:
+    """An online host."""
+    return PretendAgent(pages_server).connect()
+
+
+@pytest.fixture
+def signed_in(page: Page, pages_server: RunningTrailer) -> Page:
+    """A page of the administrator, on the dashboard."""
+    return sign_in(page, pages_server)
+
+
+def sign_in(page: Page, server: RunningTrailer) -> Page:
+    page.goto(f"{server.url}/login/")
+    page.get_by_label("Username").fill(USERNAME)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{server.url}/")
+    return page
+
+
+def assert_no_errors(page_errors: list[str]) -> None:
+    """Engines of other tests change the machine's network, which cuts off requests; not our fault."""
+    assert [text for text in page_errors if "ERR_NETWORK_CHANGED" not in text] == []

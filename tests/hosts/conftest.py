@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from hosts.models import Host
 from tests.factories import make_admin, make_host, make_user
-from trailer.accounts.models import User
+
+if TYPE_CHECKING:
+    from hosts.models import Host
+    from trailer.accounts.models import User
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from django.conf import settings
@@ -15,8 +16,10 @@ from hosts.models import AgentToken, Enrolment, Host
 from hosts.selectors import host_key, host_of_agent
 from hosts.services.enrolment import agent_token_create, enrolment_create, enrolment_redeem
 from tests.factories import api_client, make_admin, make_host
-from trailer.accounts.models import User
 from trailer.errors import ApplicationError, NotAllowed, Unavailable
+
+if TYPE_CHECKING:
+    from trailer.accounts.models import User
 
 
 def test_the_answer_holds_the_line_to_paste_and_only_a_digest_is_stored(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,9 @@ from tests.factories import (
     make_volume,
     make_workspace,
 )
-from trailer.accounts.models import User
+
+if TYPE_CHECKING:
+    from trailer.accounts.models import User
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/hosts/"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,8 +14,10 @@ from tests.factories import (
     make_volume,
     make_workspace,
 )
-from trailer.accounts.models import User
 from workspaces.models import Mount
+
+if TYPE_CHECKING:
+    from trailer.accounts.models import User
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/volumes/"

@@ -73,7 +73,7 @@ def test_each_route_answers_each_caller_as_it_should(
 
 
 def test_no_route_is_missing_from_the_table() -> None:
-    views = {str(pattern.name).removeprefix("workspace-") for pattern in router.urls}
+    views = {str(vars(pattern)["name"]).removeprefix("workspace-") for pattern in router.urls}
     named = {path.strip("/") or "detail" for _, path, _, _ in ROUTES}
     assert views == named | {"list"}
 

@@ -35,11 +35,12 @@ def check_refusal(answer: Any) -> None:
 def test_every_bad_field_is_refused_on_create_change_and_plan(scene: Scene) -> None:
     client = scene.client()
     workspace = scene.create()
-    for field, value, _ in BAD_FIELDS:
-        body = {**scene.body(name="new"), field: value}
-        check_refusal(send(client, URL, body))
-        check_refusal(send(client, f"{URL}{workspace.pk}/", {field: value}, "patch"))
-        check_refusal(send(client, f"{URL}{workspace.pk}/plan/", {field: value}))
+    path = f"{URL}{workspace.pk}/"
+    # One value for each place that refuses: test_validation goes through all of them.
+    for field, value in {where: (field, value) for field, value, where in BAD_FIELDS}.values():
+        check_refusal(send(client, URL, {**scene.body(name="new"), field: value}))
+        check_refusal(send(client, path, {field: value}, "patch"))
+        check_refusal(send(client, f"{path}plan/", {field: value}))
     assert Workspace.objects.get().revision == 1
 
 
@@ -93,7 +94,7 @@ NAMES = st.sampled_from([*sorted(WRITABLE), "id", "revision", "nonsense"])
 
 
 @settings(
-    max_examples=150,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

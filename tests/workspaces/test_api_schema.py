@@ -12,7 +12,8 @@ from workspaces.validation.fields import REQUIRED, WRITABLE
 
 @pytest.fixture
 def schema() -> dict[str, Any]:
-    document: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    generator: Any = SchemaGenerator
+    document: dict[str, Any] = generator().get_schema(request=None, public=True)
     return document
 
 

@@ -38,9 +38,9 @@ def change(effect: str) -> tuple[FieldChange, ...]:
         (RUNNING, STOPPED, IN_PLACE, False, "stop"),
         (RUNNING, STOPPED, REPLACE, True, "stop"),
         (STOPPED, STOPPED, NONE, True, "none"),
-        (STOPPED, STOPPED, IN_PLACE, True, "in_place"),
+        (STOPPED, STOPPED, IN_PLACE, True, "none"),
         (STOPPED, STOPPED, IN_PLACE, False, "none"),
-        (STOPPED, STOPPED, REPLACE, True, "replace"),
+        (STOPPED, STOPPED, REPLACE, True, "none"),
         (STOPPED, STOPPED, REPLACE, False, "none"),
     ],
 )
@@ -56,6 +56,8 @@ def test_the_action_follows_from_states_effect_and_container(
 CHECKED = HealthCheckSpec(test=("CMD", "true"))
 PLAIN = WorkspaceSpec(name="a", image_ref="b")
 HEALTHY = WorkspaceSpec(name="a", image_ref="b", health_check=CHECKED)
+# NONE switches the image's own health check off: nobody would ever call it healthy.
+UNCHECKED = WorkspaceSpec(name="a", image_ref="b", health_check=HealthCheckSpec(test=("NONE",)))
 FIXED_PORT = WorkspaceSpec(
     name="a",
     image_ref="b",
@@ -65,23 +67,23 @@ FIXED_PORT = WorkspaceSpec(
 
 
 @pytest.mark.parametrize(
-    ("action", "state", "spec", "downtime"),
+    ("action", "spec", "downtime"),
     [
-        ("replace", RUNNING, PLAIN, "brief"),
-        ("replace", RUNNING, HEALTHY, "none"),
-        ("replace", RUNNING, FIXED_PORT, "brief"),
-        ("replace", STOPPED, PLAIN, "none"),
-        ("in_place", RUNNING, PLAIN, "none"),
-        ("create", RUNNING, PLAIN, "none"),
-        ("start", RUNNING, PLAIN, "none"),
-        ("stop", STOPPED, PLAIN, "brief"),
-        ("none", RUNNING, PLAIN, "none"),
+        ("replace", PLAIN, "brief"),
+        ("replace", HEALTHY, "none"),
+        ("replace", FIXED_PORT, "brief"),
+        ("replace", UNCHECKED, "brief"),
+        ("in_place", PLAIN, "none"),
+        ("create", PLAIN, "none"),
+        ("start", PLAIN, "none"),
+        ("stop", PLAIN, "brief"),
+        ("none", PLAIN, "none"),
     ],
 )
 def test_downtime_is_told_before_it_happens(
-    action: str, state: str, spec: WorkspaceSpec, downtime: str
+    action: str, spec: WorkspaceSpec, downtime: str
 ) -> None:
-    assert decide_downtime(action, state=state, spec=spec) == downtime
+    assert decide_downtime(action, spec=spec) == downtime
 
 
 ACTIONS = ("none", "in_place", "create", "replace", "start", "stop")
@@ -95,18 +97,13 @@ def test_a_small_change_keeps_an_unseen_status_and_a_large_one_sets_its_own(
     action: str, pending: str, seen: bool
 ) -> None:
     row = Workspace(revision=3, observed_revision=3 if seen else 2, pending_status=pending)
-    shown = decide_pending_status(row, action, state=STOPPED if action == "stop" else RUNNING)
+    shown = decide_pending_status(row, action)
     if action == "stop":
         assert shown == "stopping"
     elif action in ("create", "replace", "start"):
         assert shown == "deployment_pending"
     else:
         assert shown == ("" if seen else pending)
-
-
-def test_an_edit_of_a_stopped_workspace_shows_no_deployment() -> None:
-    row = Workspace(revision=3, observed_revision=3, pending_status="")
-    assert decide_pending_status(row, "replace", state=STOPPED) == ""
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_a_rollback_restores_every_field_secrets_included(scene: Scene) -> None:
     workspace = scene.create_full()
     original = fields_of(workspace)
     other = make_image(scene.host, scene.owner, reference="alpine:3")
-    data = {
+    data: dict[str, Any] = {
         "name": "other",
         "image": str(other.pk),
         "env": {"X": "1"},

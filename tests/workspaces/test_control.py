@@ -10,17 +10,26 @@ import msgspec
 import pytest
 from django.test import Client
 
-from agent.protocol.report import Report, TombstoneDone, WorkspaceStatus
+from agent.protocol.report import (
+    Leftover,
+    LeftoversReport,
+    Report,
+    TombstoneDone,
+    WorkspaceStatus,
+)
 from agent.protocol.state import decode_state
 from hosts.choices import TombstoneKind
 from hosts.models import Host, HostDocument, Tombstone
 from hosts.services.desired import host_desired_changed, tombstone_create
 from tests.factories import (
+    api_client,
+    make_admin,
     make_agent_token,
     make_host,
     make_image,
     make_network,
     make_registry,
+    make_user,
     make_volume,
     make_workspace,
 )
@@ -246,6 +255,26 @@ def test_statuses_with_hostile_values_are_refused_not_stored(agent: AgentClient)
     assert response.json()["accepted"] == [1, 2, 3, 4, 5, 6]
     workspace.refresh_from_db()
     assert workspace.observed_revision <= workspace.revision
+
+
+def test_leftovers_are_kept_in_report_order_and_shown_to_admins_only(agent: AgentClient) -> None:
+    found = Leftover(resource="container", name="web", engine_id="abc", reason="foreign")
+    agent.report(LeftoversReport(seq=7, leftovers=(found,)), LeftoversReport(seq=6, leftovers=()))
+    address = f"/api/v1/hosts/{agent.host.pk}/leftovers/"
+    answer = api_client(make_admin()).get(address)
+    assert [row["name"] for row in answer.json()["results"]] == ["web"]
+    assert api_client(make_user()).get(address).status_code == 403
+
+
+def test_a_confirmed_state_raises_the_epoch_that_releases_held_removals(
+    agent: AgentClient,
+) -> None:
+    before = decode_state(agent.get_state().content)
+    answer = api_client(make_admin()).post(f"/api/v1/hosts/{agent.host.pk}/confirm-state/")
+    assert answer.status_code == 202
+    after = decode_state(agent.get_state().content)
+    assert after.state_epoch == before.state_epoch + 1
+    assert after.version > before.version
 
 
 def test_a_heartbeat_makes_the_host_online_and_returns_its_settings() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -121,9 +122,7 @@ def test_a_stale_or_repeated_report_is_dropped(scene: Scene) -> None:
 
 def test_a_host_speaks_only_of_its_own_workspaces(scene: Scene) -> None:
     workspace = scene.create()
-    item = WorkspaceStatus(
-        seq=1, workspace_id=str(workspace.pk), revision=1, status="stopped"
-    )
+    item = WorkspaceStatus(seq=1, workspace_id=str(workspace.pk), revision=1, status="stopped")
     assert not workspace_observed(make_host(), item, 1)
     assert workspace_get(workspace.pk).report_seq == 0
     assert not workspace_event_record(make_host(), event(workspace), 1)
@@ -188,9 +187,7 @@ def test_text_that_no_table_takes_is_made_storable(scene: Scene) -> None:
     assert len(workspace_get(workspace.pk).message) == 64 * 1024
 
 
-def test_browsers_hear_only_of_what_moved(
-    scene: Scene, published: list[tuple[str, str]]
-) -> None:
+def test_browsers_hear_only_of_what_moved(scene: Scene, published: list[tuple[str, str]]) -> None:
     workspace = scene.create()
     published.clear()
     observe(workspace, seq=1)
@@ -203,17 +200,16 @@ def test_browsers_hear_only_of_what_moved(
     assert len(published) == 2
 
 
-@pytest.mark.parametrize("observed", STATUSES)
-@pytest.mark.parametrize("pending", ["", *STATUSES])
-@pytest.mark.parametrize("seen", [0, 1])
-def test_the_database_computes_the_same_status(
-    scene: Scene, observed: str, pending: str, seen: int
-) -> None:
-    workspace = scene.create()
-    rows = Workspace.objects.filter(pk=workspace.pk)
-    rows.update(observed_status=observed, pending_status=pending, observed_revision=seen)
-    shown = with_effective_status(rows).values_list("effective_status", flat=True).get()
-    assert shown == workspace_status(rows.get())
+def test_the_database_computes_the_same_status(scene: Scene) -> None:
+    rows = Workspace.objects.filter(pk=scene.create().pk)
+    for observed, pending, seen in product(STATUSES, ["", *STATUSES], (0, 1)):
+        rows.update(observed_status=observed, pending_status=pending, observed_revision=seen)
+        shown = with_effective_status(rows).get()
+        assert vars(shown)["effective_status"] == workspace_status(shown), (
+            observed,
+            pending,
+            seen,
+        )
 
 
 def test_an_event_is_kept_once_with_whoever_caused_it(scene: Scene) -> None:

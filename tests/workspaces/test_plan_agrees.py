@@ -15,7 +15,7 @@ from trailer.errors import Invalid
 from workspaces.fields import fields_of
 from workspaces.models import Event, Revision
 from workspaces.selectors import workspace_get
-from workspaces.services import workspace_plan, workspace_update
+from workspaces.services import Plan, workspace_plan, workspace_update
 from workspaces.services.change import change_prepare
 
 if TYPE_CHECKING:
@@ -72,14 +72,20 @@ def edits(scene: Scene) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=fields)
 
 
+def planned(scene: Scene, workspace: Workspace, data: dict[str, Any]) -> Plan | Invalid:
+    try:
+        return workspace_plan(actor=scene.owner, workspace=workspace, data=data)
+    except Invalid as refusal:
+        return refusal
+
+
 def apply_and_compare(scene: Scene, workspace: Workspace, data: dict[str, Any]) -> None:
     before = workspace_get(workspace.pk)
-    try:
-        plan = workspace_plan(actor=scene.owner, workspace=workspace, data=data)
-    except Invalid as refusal:
+    plan = planned(scene, workspace, data)
+    if isinstance(plan, Invalid):
         with pytest.raises(Invalid) as caught:
             workspace_update(actor=scene.owner, workspace=workspace, data=data)
-        assert caught.value.fields == refusal.fields
+        assert caught.value.fields == plan.fields
         return
     after = workspace_update(actor=scene.owner, workspace=workspace, data=data)
     if not plan.changes:

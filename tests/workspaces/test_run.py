@@ -70,12 +70,23 @@ def test_asking_for_what_is_there_changes_nothing(
     assert Host.objects.get(pk=scene.host.pk).desired_version == version
 
 
-def test_starting_after_an_error_tries_again(scene: Scene) -> None:
-    workspace = seen(scene.create(), "error", 1)
-    workspace = workspace_start(actor=scene.owner, workspace=workspace)
-    assert workspace.revision == 2
-    assert workspace_status(workspace) == "deployment_pending"
-    assert kinds(workspace) == ["start_requested", "created"]
+@pytest.mark.parametrize(
+    ("service", "wanted", "shown", "status"),
+    [
+        (workspace_start, "running", "error", "deployment_pending"),
+        (workspace_start, "running", "stopped", "deployment_pending"),
+        (workspace_stop, "stopped", "error", "stopping"),
+        (workspace_stop, "stopped", "running", "stopping"),
+    ],
+)
+def test_asking_again_for_what_did_not_come_true_tries_again(
+    scene: Scene, service: Any, wanted: str, shown: str, status: str
+) -> None:
+    workspace = seen(scene.create(desired_state=wanted), shown, 1)
+    workspace = service(actor=scene.owner, workspace=workspace)
+    assert (workspace.revision, workspace.desired_state) == (2, wanted)
+    assert workspace_status(workspace) == status
+    assert len(kinds(workspace)) == 2
 
 
 def test_a_redeploy_asks_for_a_new_container_and_starts_a_stopped_one(scene: Scene) -> None:

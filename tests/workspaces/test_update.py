@@ -164,6 +164,16 @@ def test_a_plan_refuses_what_an_update_would_refuse(scene: Scene) -> None:
             workspace_plan(actor=scene.owner, workspace=workspace, data=data)
 
 
+def test_an_edit_of_a_stopped_workspace_deploys_nothing_before_its_start(scene: Scene) -> None:
+    workspace = scene.create_full(desired_state="stopped")
+    observe(workspace, "stopped")
+    plan = workspace_plan(actor=scene.owner, workspace=workspace, data={"env": {}})
+    assert (plan.action, plan.downtime) == ("none", "none")
+    assert [change.effect for change in plan.changes] == ["replace"]
+    workspace = update(scene, workspace, env={})
+    assert (workspace.revision, workspace_status(workspace)) == (2, "stopped")
+
+
 def test_a_small_change_keeps_a_deployment_that_is_still_pending(scene: Scene) -> None:
     workspace = update(scene, running(scene), env={})
     workspace = update(scene, workspace, description="typed meanwhile")
@@ -183,9 +193,7 @@ def test_an_outdated_view_of_the_workspace_is_refused(scene: Scene) -> None:
         )
     assert caught.value.code == "revision_moved"
     assert workspace_get(workspace.pk).revision == 2
-    workspace_update(
-        actor=scene.owner, workspace=workspace, data={"cpus": 1}, expected_revision=2
-    )
+    workspace_update(actor=scene.owner, workspace=workspace, data={"cpus": 1}, expected_revision=2)
 
 
 def test_an_edit_never_touches_observed_columns(scene: Scene) -> None:
@@ -240,9 +248,7 @@ def test_only_an_admin_turns_nested_virtualisation_on(scene: Scene) -> None:
     workspace = running(scene)
     with pytest.raises(NotAllowed):
         update(scene, workspace, nested_virtualization=True)
-    workspace_update(
-        actor=scene.admin, workspace=workspace, data={"nested_virtualization": True}
-    )
+    workspace_update(actor=scene.admin, workspace=workspace, data={"nested_virtualization": True})
     assert update(scene, workspace, description="still").nested_virtualization
     assert not update(scene, workspace, nested_virtualization=False).nested_virtualization
 

@@ -30,7 +30,9 @@ def login_check(request: HttpRequest, *, username: str, password: str) -> User:
     _count_attempt(key)
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
-        raise LoginRefused("Wrong username or password.")
+        raise LoginRefused(
+            "This username and password do not match an account. Check both and try again."
+        )
     cache.delete_many([key, f"{key}:since"])
     return user
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from trailer import policy, secrets
 from trailer.accounts.models import ApiToken, TokenScope, User
 from trailer.errors import Conflict, Invalid, NotAllowed
+from trailer.rows import row_lock
 from trailer.validation import check_columns, check_text
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _set_groups(user: User, names: Sequence[str]) -> None:
 def _locked(user: User) -> User:
     """All admins are locked with it: two of them can't take each other's rights at once."""
     list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
-    return User.objects.select_for_update().get(pk=user.pk)
+    return row_lock(User.objects.all(), user.pk)
 
 
 def _check_not_last_admin(user: User) -> None:

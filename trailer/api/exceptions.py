@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, RequestDataTooBig
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import IntegrityError, OperationalError
 from django.db.models import ProtectedError
@@ -40,9 +40,12 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
         status, answer = 400, _invalid(error.detail, request_id)
     elif isinstance(error, DjangoValidationError):
         status, answer = 400, _invalid(error.messages, request_id)
-    elif isinstance(error, Http404):
+    elif isinstance(error, Http404 | ObjectDoesNotExist):
         status = 404
         answer = body("not_found", "There is no such object, or you may not see it.", request_id)
+    elif isinstance(error, RequestDataTooBig):
+        status = 413
+        answer = body("too_large", "The body is too large. Send less at once.", request_id)
     elif isinstance(error, PermissionDenied):
         status, answer = 403, body("not_allowed", "You may not do this.", request_id)
     elif isinstance(error, ProtectedError):

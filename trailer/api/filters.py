@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django_filters import rest_framework as filters
+
+
+class FlagFilter(filters.TypedChoiceFilter):  # type: ignore[misc]
+    """true or false; the stock filter silently ignores anything else."""
+
+    def __init__(self, field_name: str | None = None, **kwargs: Any) -> None:
+        words = ("true", "false")
+        super().__init__(
+            field_name,
+            choices=[(word, word) for word in words],
+            coerce=lambda text: text == "true",
+            **kwargs,
+        )
 
 
 class NameFilter(filters.FilterSet):  # type: ignore[misc]

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.shortcuts import get_object_or_404
 
 from hosts.choices import RouterMode
 from hosts.models import Host
+from hosts.selectors import cycles_of
+from trailer import policy
 from trailer.pages.page import PageView
 from trailer.pages.workspace_list import with_parts
 from workspaces.models import Workspace
 
 _CYCLES_SHOWN = 30
-TABS = (
-    ("overview", "Overview"),
-    ("workspaces", "Workspaces"),
-    ("cycles", "Cycles"),
-    ("settings", "Settings"),
-)
+TABS = (("overview", "Overview"), ("workspaces", "Workspaces"))
+# The steps of cycles name everybody's workspaces.
+ADMIN_TABS = (("cycles", "Cycles"), ("settings", "Settings"))
 
 
 class HostListView(PageView):
@@ -27,10 +26,11 @@ class HostListView(PageView):
     parts: ClassVar = {"rows": "hosts/_rows.html"}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        mine = Workspace.objects.visible_to(self.user).order_by()
         hosts = Host.objects.visible_to(self.user).annotate(
-            workspace_count=Count("workspaces", distinct=True)
+            workspace_count=Count("workspaces", filter=Q(workspaces__in=mine), distinct=True)
         )
-        return super().get_context_data(hosts=hosts, **kwargs)
+        return super().get_context_data(hosts=hosts.order_by("name"), **kwargs)
 
 
 class HostView(PageView):
@@ -43,11 +43,12 @@ class HostView(PageView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         host = get_object_or_404(Host.objects.visible_to(self.user), pk=kwargs["pk"])
+        tabs = TABS + (ADMIN_TABS if policy.allows(self.user, "host.modify", host) else ())
         tab = self.request.GET.get("tab", "")
-        tab = tab if tab in dict(TABS) else TABS[0][0]
-        context: dict[str, Any] = {"host": host, "tab": tab, "tabs": TABS}
+        tab = tab if tab in dict(tabs) else TABS[0][0]
+        context: dict[str, Any] = {"host": host, "tab": tab, "tabs": tabs}
         if tab == "cycles":
-            context["cycles"] = host.cycles.all()[:_CYCLES_SHOWN]
+            context["cycles"] = cycles_of(actor=self.user, host=host)[:_CYCLES_SHOWN]
         elif tab == "settings":
             context["router_modes"] = RouterMode.choices
         elif tab == "workspaces":

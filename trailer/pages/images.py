@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from django.db.models import Count
 from django.shortcuts import get_object_or_404
 
-from hosts.models import Host
 from images.choices import BuildStatus, ImageKind, UpdatePolicy
 from images.models import Image, Registry
+from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.models import Workspace
 
@@ -47,7 +47,7 @@ class ImageCreateView(PageView):
         kind = self.request.GET.get("kind", "")
         return super().get_context_data(
             kind=kind if kind in (ImageKind.PULL, ImageKind.BUILD) else ImageKind.PULL,
-            hosts=Host.objects.visible_to(self.user).filter(enabled=True),
+            hosts=hosts_to_choose(self.user),
             registries=Registry.objects.visible_to(self.user),
             policies=UpdatePolicy.choices,
             chosen_host=self.request.GET.get("host", ""),

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from django.db.models import Count
 
 from hosts.choices import NetworkDriver
-from hosts.models import Host, Network
+from hosts.models import Network
+from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView
 
 
@@ -19,7 +20,7 @@ class NetworkListView(PageView):
         rows = Network.objects.visible_to(self.user).select_related("host")
         return super().get_context_data(
             networks=rows.annotate(used_by=Count("workspaces")).order_by("name"),
-            hosts=Host.objects.visible_to(self.user),
+            hosts=hosts_to_choose(self.user),
             drivers=NetworkDriver.choices,
             **kwargs,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from django import template
@@ -138,6 +139,17 @@ def exact_size(value: int | None) -> str:
 @register.filter
 def until(start: datetime | None, end: datetime | None) -> str:
     return quantities.rough_duration(end - start if start and end else None)
+
+
+@register.filter
+def side(change: dict[str, Any], name: str) -> str:
+    """The old (`from`) or new (`to`) value of a field change, in words."""
+    value = change.get(name)
+    if value in (None, "", [], {}):
+        return "none"
+    if isinstance(value, int) and str(change.get("field", "")).endswith("_bytes"):
+        return quantities.exact_size(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @register.filter

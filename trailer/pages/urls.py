@@ -3,6 +3,7 @@
 from django.contrib.auth import views as auth
 from django.urls import path
 
+from trailer.accounts.forms import LoginForm
 from trailer.pages.dashboard import DashboardView
 from trailer.pages.hosts import HostListView, HostView
 from trailer.pages.images import ImageCreateView, ImageListView, ImageView
@@ -12,7 +13,9 @@ from trailer.pages.volumes import VolumeListView
 from trailer.pages.workspace_list import WorkspaceListView
 from trailer.pages.workspaces import WorkspaceCreateView, WorkspaceView
 
-login = auth.LoginView.as_view(template_name="login.html", redirect_authenticated_user=True)
+login = auth.LoginView.as_view(
+    template_name="login.html", redirect_authenticated_user=True, authentication_form=LoginForm
+)
 
 urlpatterns = [
     path("", DashboardView.as_view(), name="dashboard"),

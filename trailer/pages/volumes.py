@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from django.db.models import Count
 
 from hosts.choices import VolumeKind
-from hosts.models import Host, Volume
+from hosts.models import Volume
+from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView
 
 
@@ -21,7 +22,7 @@ class VolumeListView(PageView):
             volumes=rows.annotate(used_by=Count("mounts__workspace", distinct=True)).order_by(
                 "name"
             ),
-            hosts=Host.objects.visible_to(self.user),
+            hosts=hosts_to_choose(self.user),
             kinds=VolumeKind.choices,
             **kwargs,
         )

@@ -6,11 +6,13 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hosts.models import Host, Network, Volume
+from hosts.models import Network, Volume
 from images.models import Image
+from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.quantities import exact_size
 
 if TYPE_CHECKING:
+    from hosts.models import Host
     from trailer.accounts.models import User
     from workspaces.models import Workspace
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 class Options:
     """Hosts the user sees, and what of the user's own lives on them."""
 
-    hosts: list[Host]
+    hosts: list[tuple[str, str]]
     images: list[Image]
     networks: list[Network]
     volumes: list[Volume]
@@ -55,7 +57,7 @@ class WorkspaceForm:
 def options_for(user: User, host: Host | None = None) -> Options:
     on_host = {} if host is None else {"host": host}
     return Options(
-        hosts=[host] if host else list(Host.objects.visible_to(user).filter(enabled=True)),
+        hosts=[] if host else hosts_to_choose(user),
         images=list(Image.objects.visible_to(user).filter(**on_host).select_related("host")),
         networks=list(Network.objects.visible_to(user).filter(**on_host)),
         volumes=list(Volume.objects.visible_to(user).filter(**on_host)),
@@ -67,7 +69,7 @@ def blank_form(options: Options, *, host: str, image: str) -> WorkspaceForm:
     chosen_image = next((row for row in options.images if str(row.pk) == image), None)
     if chosen_image is not None:
         return WorkspaceForm(host=str(chosen_image.host_id), image=image)
-    known = [str(row.pk) for row in options.hosts]
+    known = [value for value, _ in options.hosts]
     return WorkspaceForm(host=host if host in known else next(iter(known), ""))
 
 

@@ -38,6 +38,9 @@ class EmbeddedJobs:
         self._beat.start()
 
     def stop(self) -> None:
+        """Nothing to do when the server never came up: beat would wait for its own start."""
+        if not self._thread.is_alive():
+            return
         self._beat.stop()
         self._worker.stop()
         self._thread.join(_STOP_SECONDS)

@@ -9,6 +9,8 @@ from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
 from django.conf import settings
 from django.core.management.base import CommandError
+from twisted.internet import reactor
+from twisted.internet.threads import deferToThread
 
 from trailer.asgi import application
 from trailer.celery import app as celery_app
@@ -43,11 +45,12 @@ def serve(say: Callable[[str], None]) -> None:
         websocket_timeout=-1,
         application_close_timeout=5,
     )
+    if agent is not None:
+        # Before the port closes, so that the agent's last reports still arrive.
+        reactor.addSystemEventTrigger("before", "shutdown", deferToThread, agent.stop)
     try:
         server.run()
     finally:
-        if agent is not None:
-            agent.stop()
         jobs.stop()
     if not server.listening_addresses:
         raise CommandError(

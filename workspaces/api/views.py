@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -149,7 +150,8 @@ class WorkspaceViewSet(ResourceViewSet[Workspace]):
         plan = services.workspace_plan(
             actor=request.user, workspace=self.get_object(), data=_body(request)
         )
-        return Response(PlanSerializer(plan).data)
+        changes = msgspec.to_builtins(plan.changes)
+        return Response(PlanSerializer({**vars(plan), "changes": changes}).data)
 
     @extend_schema(
         filters=False,

@@ -9,6 +9,7 @@ from agent.protocol.report import (
     BuildStatus,
     CycleReport,
     ImageObserved,
+    LeftoversReport,
     ReportReply,
     ResourceStatus,
     TombstoneDone,
@@ -17,6 +18,7 @@ from agent.protocol.report import (
 )
 from hosts.services.observed import (
     cycle_record,
+    leftovers_observed,
     network_observed,
     tombstone_done,
     volume_observed,
@@ -74,5 +76,7 @@ def _apply(host: Host, item: ReportItem, epoch: int) -> None:
             tombstone_done(host, item)
         case CycleReport():
             cycle_record(host, item, epoch)
+        case LeftoversReport():
+            leftovers_observed(host, item, epoch)
         case _:
             assert_never(item)

@@ -58,11 +58,10 @@ def change_prepare(
     changes = field_changes(
         old, fields, specs=(workspace_spec(workspace), spec), router_mode=host.router_mode
     )
-    state = fields.desired_state
     action = decide_action(
         changes,
         old_state=old.desired_state,
-        new_state=state,
+        new_state=fields.desired_state,
         has_container=bool(workspace.container_id),
     )
     return Change(
@@ -71,8 +70,8 @@ def change_prepare(
         generation=generation,
         changes=changes,
         action=action,
-        downtime=decide_downtime(action, state=state, spec=spec),
-        pending_status=decide_pending_status(workspace, action, state=state),
+        downtime=decide_downtime(action, spec=spec),
+        pending_status=decide_pending_status(workspace, action),
     )
 
 
@@ -87,7 +86,7 @@ def change_retry(workspace: Workspace) -> Change:
         changes=(),
         action=action,
         downtime=NONE,
-        pending_status=decide_pending_status(workspace, action, state=fields.desired_state),
+        pending_status=decide_pending_status(workspace, action),
     )
 
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
     from workspaces.models import Workspace
 
+# Statuses that contradict what is wanted: asking again is then a request to try again.
+_RETRIED = {
+    DesiredState.RUNNING: (WorkspaceStatus.ERROR, WorkspaceStatus.STOPPED),
+    DesiredState.STOPPED: (WorkspaceStatus.ERROR, WorkspaceStatus.RUNNING),
+}
+
 
 def workspace_start(
     *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
@@ -49,7 +55,7 @@ def workspace_redeploy(
 def _run(
     actor: Actor, workspace: Workspace, state: DesiredState, expected_revision: int | None
 ) -> Workspace:
-    """Asking again for what is wanted already changes nothing; if it had failed, it is retried."""
+    """Asking again for what is wanted already changes nothing, unless it is not so: then retry."""
     policy.require(actor, "workspace.modify", workspace)
     kind = UserEvent.START if state == DesiredState.RUNNING else UserEvent.STOP
     with transaction.atomic():
@@ -57,7 +63,7 @@ def _run(
         fields = replace(fields_of(current), desired_state=state.value)
         change = change_prepare(actor=actor, workspace=current, fields=fields)
         if not change.changes:
-            if workspace_status(current) != WorkspaceStatus.ERROR:
+            if workspace_status(current) not in _RETRIED[state]:
                 return current
             change = change_retry(current)
         change_save(change, actor=actor, kind=kind, cause=f"{kind.name.capitalize()} requested.")

@@ -22,6 +22,7 @@ from trailer.accounts.services import (
     user_delete,
     user_update,
 )
+from trailer.api.filters import FlagFilter
 from trailer.api.permissions import AdminOnly, SignedInWithScope
 from trailer.api.views import ResourceViewSet
 
@@ -90,8 +91,8 @@ class TokenViewSet(ResourceViewSet[ApiToken]):
 
 class UserFilter(filters.FilterSet):  # type: ignore[misc]
     username = filters.CharFilter()
-    is_active = filters.BooleanFilter()
-    is_admin = filters.BooleanFilter(field_name="is_superuser")
+    is_active = FlagFilter()
+    is_admin = FlagFilter("is_superuser")
 
 
 class UserViewSet(ResourceViewSet[User]):

@@ -1,0 +1,300 @@
+"""A container engine in memory, behind the port and held to the same contract as the real one.
+
+Tests reach into its dictionaries to do by hand what a user would do with `docker`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
+from agent.image_refs import familiar
+from agent.observed import (
+    Attachment,
+    ObservedContainer,
+    ObservedImage,
+    ObservedNetwork,
+    ObservedState,
+    ObservedVolume,
+)
+from agent.protocol.session import EngineInfo
+from agent.runtime.fake_streams import FakeEvents, FakeStream
+from agent.runtime.port import EngineEvent, Health, Look, Output
+
+if TYPE_CHECKING:
+    from agent.engine_requests import (
+        BuildRequest,
+        ContainerRequest,
+        Credential,
+        NetworkRequest,
+        VolumeRequest,
+    )
+
+BRIDGE = ObservedNetwork(id="net-bridge", name="bridge")
+
+
+class FakeRuntime:
+    def __init__(self) -> None:
+        self.containers: dict[str, ObservedContainer] = {}
+        self.networks: dict[str, ObservedNetwork] = {BRIDGE.id: BRIDGE}
+        self.volumes: dict[str, ObservedVolume] = {}
+        self.images: dict[str, ObservedImage] = {}
+        # Reference -> image id that a pull would bring.
+        self.registry: dict[str, str] = {}
+        self.requests: dict[str, ContainerRequest] = {}
+        # Verb -> how many calls of it fail from now on.
+        self.failing: dict[str, int] = {}
+        self.endless_builds = False
+        self.away = False
+        self.calls = 0
+        self.mutations: list[str] = []
+        self._numbers = itertools.count(1)
+        self._streams: list[FakeEvents] = []
+        self._lock = threading.RLock()
+
+    # --- by hand ---
+
+    def add_image(self, ref: str, *, image_id: str = "") -> str:
+        image_id = image_id or "sha256:" + hashlib.sha256(ref.encode()).hexdigest()
+        tag = familiar(ref)
+        for known in list(self.images.values()):
+            kept = tuple(other for other in known.tags if other != tag)
+            self.images[known.id] = replace(known, tags=kept)
+        before = self.images.get(image_id)
+        tags = (*before.tags, tag) if before else (tag,)
+        self.images[image_id] = ObservedImage(id=image_id, tags=tags, size_bytes=1000)
+        return image_id
+
+    def add_container(self, name: str, *, state: str = "running", **fields: object) -> str:
+        container_id = f"{next(self._numbers):064x}"
+        self.containers[container_id] = ObservedContainer(
+            id=container_id,
+            name=name,
+            state=state,
+            **fields,  # type: ignore[arg-type]
+        )
+        return container_id
+
+    def named(self, name: str) -> ObservedContainer | None:
+        return next((c for c in self.containers.values() if c.name == name), None)
+
+    # --- the port ---
+
+    def observe(self, look: Look) -> ObservedState:
+        self._call("observe")
+        with self._lock:
+            return ObservedState(
+                containers=tuple(self.containers.values()),
+                networks=tuple(self.networks.values()),
+                volumes=tuple(self.volumes.values()),
+                images=tuple(self.images.values()),
+            )
+
+    def inspect_container(self, container_id: str) -> ObservedContainer:
+        self._call("inspect")
+        return self._get(container_id)
+
+    def inspect_image(self, ref: str) -> ObservedImage:
+        self._call("inspect_image")
+        for image in self.images.values():
+            if ref == image.id or familiar(ref) in image.tags:
+                return image
+        raise NotFound(f"No such image: {ref}")
+
+    def create_container(self, request: ContainerRequest, *, network_id: str, alias: str) -> str:
+        self._change("create_container")
+        with self._lock:
+            if self.named(request.name):
+                raise Conflict(f"The container name {request.name} is already in use.")
+            image = self.inspect_image(request.image)
+            network = self.networks.get(network_id or BRIDGE.id)
+            if network is None:
+                raise NotFound(f"network {network_id} not found")
+            container_id = f"{next(self._numbers):064x}"
+            self.requests[container_id] = request
+            self.containers[container_id] = ObservedContainer(
+                id=container_id,
+                name=request.name,
+                state="created",
+                image_id=image.id,
+                labels=dict(request.labels),
+                nano_cpus=request.nano_cpus,
+                memory_bytes=request.memory_bytes,
+                attachments=(_place(network, alias),),
+            )
+            return container_id
+
+    def start_container(self, container_id: str) -> None:
+        self._change("start_container")
+        container = self._get(container_id)
+        health = "healthy" if self._has_health_check(container_id) else ""
+        self._set(container, "start", state="running", health=health, error="", exit_code=0)
+
+    def stop_container(self, container_id: str, *, timeout: float) -> None:
+        self._change("stop_container")
+        self._set(self._get(container_id), "die", state="exited", health="", exit_code=0)
+
+    def unpause_container(self, container_id: str) -> None:
+        self._change("unpause_container")
+        container = self._get(container_id)
+        if container.state == "paused":
+            self._set(container, "unpause", state="running")
+
+    def update_container(self, container_id: str, *, nano_cpus: int, memory_bytes: int) -> None:
+        self._change("update_container")
+        container = self._get(container_id)
+        self._set(
+            container,
+            "update",
+            nano_cpus=nano_cpus or container.nano_cpus,
+            memory_bytes=memory_bytes or container.memory_bytes,
+        )
+
+    def rename_container(self, container_id: str, name: str) -> None:
+        self._change("rename_container")
+        if self.named(name):
+            raise Conflict(f"The container name {name} is already in use.")
+        self._set(self._get(container_id), "rename", name=name)
+
+    def remove_container(self, container_id: str, *, with_volumes: bool) -> None:
+        self._change("remove_container")
+        container = self.containers.pop(container_id, None)
+        if container is not None:
+            self._emit("container", "destroy", container)
+
+    def connect_network(self, network_id: str, container_id: str, *, alias: str) -> None:
+        self._change("connect_network")
+        container, network = self._get(container_id), self.networks.get(network_id)
+        if network is None:
+            raise NotFound(f"network {network_id} not found")
+        if all(place.network_id != network_id for place in container.attachments):
+            places = (*container.attachments, _place(network, alias))
+            self._set(container, "connect", attachments=places)
+
+    def disconnect_network(self, network_id: str, container_id: str) -> None:
+        self._change("disconnect_network")
+        container = self._get(container_id)
+        places = tuple(p for p in container.attachments if p.network_id != network_id)
+        self._set(container, "disconnect", attachments=places)
+
+    def create_network(self, request: NetworkRequest) -> str:
+        self._change("create_network")
+        if any(network.name == request.name for network in self.networks.values()):
+            raise Conflict(f"network with name {request.name} already exists")
+        network_id = f"net-{next(self._numbers)}"
+        self.networks[network_id] = ObservedNetwork(
+            id=network_id, name=request.name, driver=request.driver, labels=dict(request.labels)
+        )
+        return network_id
+
+    def remove_network(self, network_id: str) -> None:
+        self._change("remove_network")
+        for container in self.containers.values():
+            if any(place.network_id == network_id for place in container.attachments):
+                raise EngineError(f"network {network_id} has active endpoints")
+        self.networks.pop(network_id, None)
+
+    def create_volume(self, request: VolumeRequest) -> str:
+        self._change("create_volume")
+        volume = ObservedVolume(name=request.name, labels=dict(request.labels))
+        return self.volumes.setdefault(request.name, volume).name
+
+    def remove_volume(self, name: str) -> None:
+        self._change("remove_volume")
+        for container_id in self.containers:
+            request = self.requests.get(container_id)
+            if request and any(mount.source == name for mount in request.mounts):
+                raise Conflict(f"remove {name}: volume is in use")
+        self.volumes.pop(name, None)
+
+    def remove_image(self, ref: str) -> None:
+        self._change("remove_image")
+        try:
+            image = self.inspect_image(ref)
+        except NotFound:
+            return
+        if any(container.image_id == image.id for container in self.containers.values()):
+            raise Conflict(f"unable to remove {ref}: container is using it")
+        del self.images[image.id]
+
+    def pull_image(self, ref: str, credential: Credential | None) -> FakeStream:
+        self._change("pull_image")
+        if ref not in self.registry:
+            return FakeStream([Output(error=f"manifest for {ref} not found")])
+        self.add_image(ref, image_id=self.registry[ref])
+        return FakeStream([Output(text="pulling\n", progress=50), Output(text="done\n")])
+
+    def build_image(self, request: BuildRequest, credential: Credential | None) -> FakeStream:
+        self._change("build_image")
+        if self.endless_builds:
+            return FakeStream([Output(text="Step 1/1 : RUN sleep inf\n")], endless=True)
+        if "FAIL" in request.dockerfile:
+            return FakeStream([Output(text="Step 1/1\n"), Output(error="returned code 1")])
+        digest = hashlib.sha256(request.dockerfile.encode()).hexdigest()
+        self.add_image(request.ref, image_id=f"sha256:{digest}")
+        return FakeStream([Output(text="Step 1/1 : FROM x\n", progress=0), Output(text="ok\n")])
+
+    def events(self) -> FakeEvents:
+        self._call("events")
+        stream = FakeEvents()
+        self._streams.append(stream)
+        return stream
+
+    def info(self) -> EngineInfo:
+        self._call("info")
+        return EngineInfo(id="fake", name="fake", version="1", api_version="1.41")
+
+    def health(self) -> Health:
+        return Health(message="The container engine cannot be reached." if self.away else "")
+
+    # --- inside ---
+
+    def _call(self, verb: str) -> None:
+        with self._lock:
+            self.calls += 1
+            if self.away:
+                raise EngineUnavailable("The container engine cannot be reached.")
+            if self.failing.get(verb, 0):
+                self.failing[verb] -= 1
+                raise EngineError(f"{verb} was made to fail")
+
+    def _change(self, verb: str) -> None:
+        self._call(verb)
+        with self._lock:
+            self.mutations.append(verb)
+
+    def _get(self, container_id: str) -> ObservedContainer:
+        try:
+            return self.containers[container_id]
+        except KeyError:
+            raise NotFound(f"No such container: {container_id}") from None
+
+    def _set(self, container: ObservedContainer, action: str, **fields: object) -> None:
+        with self._lock:
+            self.containers[container.id] = replace(container, **fields)  # type: ignore[arg-type]
+        self._emit("container", action, container)
+
+    def _emit(self, kind: str, action: str, container: ObservedContainer) -> None:
+        event = EngineEvent(
+            kind=kind,
+            action=action,
+            id=container.id,
+            container_id=container.id,
+            workspace_id=container.labels.get("trailer.workspace", ""),
+        )
+        for stream in self._streams:
+            stream.queue.put(event)
+
+    def _has_health_check(self, container_id: str) -> bool:
+        request = self.requests.get(container_id)
+        return request is not None and request.health_check is not None
+
+
+def _place(network: ObservedNetwork, alias: str) -> Attachment:
+    return Attachment(
+        network_id=network.id, network_name=network.name, aliases=(alias,) if alias else ()
+    )

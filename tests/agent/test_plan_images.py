@@ -1,0 +1,193 @@
+"""Golden plans: builds and pulls, and what a workspace says while its image is not there."""
+
+from typing import Any
+
+import pytest
+
+from agent.diff.view import BuildRecord
+from agent.plan import ImageFinding, Plan, WorkspaceFinding
+from agent.protocol.state import BuildFile, DesiredBuild, HostSettings, RegistryCredential
+from agent.steps import BuildImage, PullImage
+from tests.agent.bench import Bench
+from tests.agent.documents import document, image, workspace
+
+REF = "reg.example:5000/team/app:2"
+
+
+def waiting(plan: Plan) -> tuple[str, str]:
+    (found,) = [f for f in plan.findings if isinstance(f, WorkspaceFinding)]
+    return found.status, found.message
+
+
+def app(**fields: Any) -> Any:
+    return image("app", ref=REF, **fields)
+
+
+def uses_app(**lists: Any) -> Any:
+    given = {"images": (app(done=False),), **lists}
+    return document(workspaces=(workspace(image_ref=REF, image_id="i-app"),), **given)
+
+
+def test_a_requested_pull_is_started_and_the_workspace_waits(bench: Bench) -> None:
+    plan = bench.plan(uses_app())
+    assert plan.render() == f"1. pull_image 'app' ({REF}): build 1 requested"
+    assert waiting(plan) == ("deployment_pending", "Waiting for image app.")
+
+
+def test_a_build_carries_its_files_arguments_and_labels(bench: Bench) -> None:
+    desired = document(
+        images=(
+            image(
+                "app",
+                kind="build",
+                ref="trailer/i-app:latest",
+                done=False,
+                dockerfile="FROM x",
+                files=(BuildFile(path="a.txt", content="A"),),
+                build_args={"K": "V"},
+                target="final",
+                pull_base=True,
+            ),
+        )
+    )
+    plan = bench.plan(desired)
+    assert plan.render() == "1. build_image 'app' (trailer/i-app:latest): build 1 requested"
+    step = plan.nodes[0].step
+    assert isinstance(step, BuildImage)
+    assert step.request.files == (("a.txt", "A"),)
+    assert (step.request.target, step.request.pull_base) == ("final", True)
+    assert step.request.labels["trailer.image"] == "i-app"
+
+
+def test_work_in_flight_is_joined_never_doubled(bench: Bench) -> None:
+    busy = {"running_builds": {"i-app": "b-app"}, "busy": frozenset({"image:i-app"})}
+    plan = bench.plan(uses_app(), **busy)
+    assert plan.nodes == ()
+    assert waiting(plan) == ("deployment_pending", "Waiting for image app.")
+
+
+def test_a_cancel_ends_the_work_once(bench: Bench) -> None:
+    build = DesiredBuild(id="b-app", number=1, cancel=True)
+    desired = uses_app(images=(app(build=build),))
+    running = {"running_builds": {"i-app": "b-app"}, "busy": frozenset({"image:i-app"})}
+    assert bench.plan(desired, **running).render() == "1. cancel_build 'app': cancel requested"
+    again = bench.plan(desired, **running, cancelling=frozenset({"b-app"}))
+    assert again.nodes == ()
+
+
+def test_a_cancel_before_the_start_is_answered_too(bench: Bench) -> None:
+    build = DesiredBuild(id="b-app", number=1, cancel=True)
+    plan = bench.plan(document(images=(app(build=build),)))
+    assert plan.render() == "1. cancel_build 'app': cancel requested"
+
+
+def test_a_newer_build_ends_the_older_one_first(bench: Bench) -> None:
+    newer = app(build=DesiredBuild(id="b-2", number=2))
+    running = {"running_builds": {"i-app": "b-1"}, "busy": frozenset({"image:i-app"})}
+    plan = bench.plan(document(images=(newer,)), **running)
+    assert plan.render() == "1. cancel_build 'app': a newer build waits"
+
+
+def test_the_build_of_a_deleted_image_is_ended(bench: Bench) -> None:
+    plan = bench.plan(document(images=()), running_builds={"i-app": "b-1"})
+    assert plan.render() == "1. cancel_build 'i-app': image was deleted"
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        (
+            BuildRecord(status="failed", message="no such tag"),
+            "Image app could not be pulled: no such tag",
+        ),
+        (BuildRecord(status="cancelled"), "Image app was cancelled; start it again."),
+    ],
+)
+def test_a_failed_image_is_named_by_its_workspaces(
+    bench: Bench, record: BuildRecord, sentence: str
+) -> None:
+    plan = bench.plan(uses_app(), builds={"b-app": record})
+    assert plan.nodes == ()
+    assert waiting(plan) == ("error", sentence)
+
+
+def test_a_build_interrupted_by_a_crash_is_run_again(bench: Bench) -> None:
+    plan = bench.plan(uses_app(), builds={"b-app": BuildRecord(status="started")})
+    assert plan.render() == f"1. pull_image 'app' ({REF}): build 1 requested"
+
+
+def test_a_vanished_pull_image_is_fetched_again_only_if_a_workspace_needs_it(
+    bench: Bench,
+) -> None:
+    plan = bench.plan(uses_app(images=(app(),)))
+    assert plan.render() == (
+        f"1. pull_image 'app' ({REF}): vanished from the engine, a workspace needs it"
+    )
+    assert isinstance(plan.nodes[0].step, PullImage)
+    assert plan.nodes[0].step.build_id == ""
+    assert waiting(plan) == ("deployment_pending", "Waiting for image app.")
+    unused = bench.plan(document(images=(app(),)))
+    assert unused.nodes == ()
+    (found,) = [f for f in unused.findings if isinstance(f, ImageFinding)]
+    assert found.present is False
+
+
+def test_a_vanished_built_image_asks_to_be_built_again(bench: Bench) -> None:
+    built = image("app", kind="build", ref="trailer/i-app:latest")
+    plan = bench.plan(
+        document(
+            images=(built,),
+            workspaces=(workspace(image_ref="trailer/i-app:latest", image_id="i-app"),),
+        )
+    )
+    assert waiting(plan) == ("error", "Image app is not on this host; build it again.")
+
+
+def test_a_running_container_does_not_need_its_vanished_image(bench: Bench) -> None:
+    desired = document(workspaces=(workspace(),))
+    bench.settle(desired)
+    bench.runtime.images.clear()
+    plan = bench.plan(desired)
+    assert [node.step.verb for node in plan.nodes] == ["pull_image"]
+    assert waiting(plan) == ("running", "")
+
+
+def test_a_password_goes_only_to_the_server_it_was_given_for(bench: Bench) -> None:
+    def pull(server: str) -> PullImage:
+        credential = RegistryCredential(server=server, username="u", password="p")
+        step = bench.plan(uses_app(images=(app(done=False, credential=credential),))).nodes[0].step
+        assert isinstance(step, PullImage)
+        return step
+
+    assert pull("reg.example:5000").credential is not None
+    assert pull("https://reg.example:5000/").credential is not None
+    assert pull("reg.example").credential is None
+    assert pull("docker.io").credential is None
+
+
+def test_the_first_pull_of_a_present_image_asks_no_registry(bench: Bench) -> None:
+    def accepts(number: int, policy: str) -> bool:
+        build = DesiredBuild(id="b", number=number)
+        step = bench.plan(document(images=(app(build=build, update_policy=policy),))).nodes[0].step
+        assert isinstance(step, PullImage)
+        return step.accept_present
+
+    assert accepts(1, "if_missing")
+    assert not accepts(2, "if_missing")
+    assert not accepts(1, "always")
+
+
+def test_a_disabled_host_starts_no_builds(bench: Bench) -> None:
+    plan = bench.plan(uses_app(settings=HostSettings(enabled=False)))
+    assert plan.nodes == ()
+
+
+def test_a_known_image_is_used_at_once_while_a_rebuild_runs(bench: Bench) -> None:
+    image_id = bench.runtime.add_image(REF)
+    desired = document(
+        images=(app(build=DesiredBuild(id="b-2", number=2)),),
+        workspaces=(workspace(image_ref=REF, image_id="i-app", image_engine_id=image_id),),
+    )
+    busy = {"running_builds": {"i-app": "b-2"}, "busy": frozenset({"image:i-app"})}
+    plan = bench.plan(desired, **busy)
+    assert [node.step.verb for node in plan.nodes] == ["create_container", "start_container"]

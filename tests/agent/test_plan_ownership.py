@@ -1,0 +1,71 @@
+"""Golden plans: whose container it is. Labels alone prove nothing, names alone neither."""
+
+from agent.plan import WorkspaceFinding
+from agent.protocol import naming
+from tests.agent.bench import Bench
+from tests.agent.documents import document, network, workspace
+from tests.agent.fake_server import HOST_ID
+
+DESIRED = document(workspaces=(workspace(),))
+
+
+def test_a_foreign_holder_of_our_name_is_named_and_left_alone(bench: Bench) -> None:
+    holder = bench.runtime.add_container("trailer-web")
+    plan = bench.plan(DESIRED)
+    assert plan.nodes == ()
+    (found,) = [f for f in plan.findings if isinstance(f, WorkspaceFinding)]
+    assert found.status == "error"
+    assert found.message == (
+        f"The name trailer-web is held by container trailer-web ({holder[:12]}), "
+        "which Trailer did not make; rename or remove it."
+    )
+
+
+def test_the_other_workspaces_go_on_beside_a_foreign_holder(bench: Bench) -> None:
+    bench.runtime.add_container("trailer-web")
+    plan = bench.plan(document(workspaces=(workspace(), workspace("shop"))))
+    assert {node.step.name for node in plan.nodes} == {"shop"}
+
+
+def test_copied_labels_with_a_wrong_signature_are_ignored(bench: Bench) -> None:
+    labels = {
+        naming.LABEL_MANAGED: "true",
+        naming.LABEL_HOST: HOST_ID,
+        naming.LABEL_WORKSPACE: "w-gone",
+        naming.LABEL_SIGNATURE: "0" * 64,
+    }
+    bench.runtime.add_container("trailer-gone", labels=labels)
+    assert bench.plan(document()).render() == "nothing to do"
+
+
+def test_copied_labels_with_the_right_signature_under_another_name_are_ignored(
+    bench: Bench,
+) -> None:
+    """A container started from a committed workspace inherits even the signature."""
+    bench.settle(DESIRED)
+    original = bench.runtime.named("trailer-web")
+    assert original is not None
+    bench.runtime.add_container("clever_turing", labels=original.labels)
+    assert bench.plan(DESIRED).render() == "nothing to do"
+    plan = bench.plan(document())
+    assert [node.step.verb for node in plan.nodes] == ["stop_container", "remove_container"]
+    assert all(original.short_id in node.render() for node in plan.nodes)
+
+
+def test_a_signature_of_another_host_is_no_proof(bench: Bench) -> None:
+    labels = {
+        naming.LABEL_WORKSPACE: "w-web",
+        naming.LABEL_SIGNATURE: naming.signature("other-key", "workspace", "w-web", HOST_ID),
+    }
+    bench.runtime.add_container("trailer-web", labels=labels)
+    (found,) = [f for f in bench.plan(DESIRED).findings if isinstance(f, WorkspaceFinding)]
+    assert found.status == "error"
+
+
+def test_a_foreign_network_with_our_name_is_an_error_not_a_victim(bench: Bench) -> None:
+    from_elsewhere = bench.runtime.networks["net-bridge"]
+    bench.runtime.networks["net-x"] = type(from_elsewhere)(id="net-x", name="trailer-lan")
+    from_document = document(networks=(network(),))
+    plan = bench.plan(from_document)
+    assert plan.nodes == ()
+    assert "held by network net-x" in str(plan.findings)

@@ -1,0 +1,163 @@
+"""Who gets which page: owners in, strangers 404, anonymous to the sign-in, admins everywhere."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from django.test import Client
+
+from tests.factories import (
+    make_admin,
+    make_image,
+    make_network,
+    make_registry,
+    make_user,
+    make_volume,
+    make_workspace,
+)
+
+if TYPE_CHECKING:
+    from hosts.models import Host
+    from trailer.accounts.models import User
+
+pytestmark = pytest.mark.django_db
+
+PAGES = (
+    "/",
+    "/workspaces/",
+    "/workspaces/new/",
+    "/workspaces/{workspace}/",
+    "/workspaces/{workspace}/?tab=events",
+    "/workspaces/{workspace}/?tab=settings",
+    "/images/",
+    "/images/new/",
+    "/images/new/?kind=build",
+    "/images/{image}/",
+    "/hosts/",
+    "/hosts/{host}/",
+    "/hosts/{host}/?tab=workspaces",
+    "/networks/",
+    "/volumes/",
+    "/registries/",
+)
+OWNED_PAGES = tuple(page for page in PAGES if "{workspace}" in page or "{image}" in page)
+
+
+@pytest.fixture
+def ids(host: Host, owner: User) -> dict[str, str]:
+    image = make_image(host, owner, "busybox")
+    workspace = make_workspace(host, owner, "notebook", image=image)
+    make_network(host, owner, "backend")
+    make_volume(host, owner, "data")
+    make_registry(owner, server="registry.example.com")
+    return {"workspace": str(workspace.pk), "image": str(image.pk), "host": str(host.pk)}
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_owner_and_an_admin_get_every_page(page: str, ids: dict[str, str], owner: User) -> None:
+    for user in (owner, make_admin()):
+        answer = signed_in(user).get(page.format(**ids))
+        assert answer.status_code == 200
+        assert "no-store" in answer.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_whoever_is_not_signed_in_is_led_to_the_sign_in(page: str, ids: dict[str, str]) -> None:
+    answer = Client().get(page.format(**ids))
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/login/?next=")
+
+
+@pytest.mark.parametrize("page", OWNED_PAGES)
+def test_the_object_of_somebody_else_is_not_there(
+    page: str, ids: dict[str, str], stranger: User
+) -> None:
+    client = signed_in(stranger)
+    theirs = client.get(page.format(**ids))
+    missing = client.get(page.format(workspace=uuid.uuid4(), image=uuid.uuid4()))
+    assert (theirs.status_code, missing.status_code) == (404, 404)
+    assert theirs.content == missing.content
+
+
+def test_lists_hold_nothing_of_somebody_else(ids: dict[str, str], stranger: User) -> None:
+    client = signed_in(stranger)
+    for page, word in (
+        ("/", "notebook"),
+        ("/workspaces/", "notebook"),
+        ("/workspaces/new/", "busybox"),
+        ("/images/", "busybox"),
+        ("/hosts/" + ids["host"] + "/?tab=workspaces", "notebook"),
+        ("/networks/", "backend"),
+        ("/volumes/", ">data<"),
+        ("/registries/", "robot@registry.example.com"),
+    ):
+        answer = client.get(page)
+        assert answer.status_code == 200
+        # Placeholders of inputs may show such words as examples; rows and options may not.
+        assert f">{word.strip('><')}<" not in answer.content.decode(), page
+
+
+@pytest.mark.parametrize("tab", ["cycles", "settings"])
+def test_cycles_and_settings_of_a_host_are_for_admins(
+    tab: str, ids: dict[str, str], owner: User
+) -> None:
+    address = f"/hosts/{ids['host']}/?tab={tab}"
+    assert f'data-tab="{tab}"' in signed_in(make_admin()).get(address).content.decode()
+    shown = signed_in(owner).get(address).content.decode()
+    assert 'data-tab="overview"' in shown
+    assert "?tab=settings" not in shown
+    assert "data-enrol" not in shown
+
+
+def test_only_admins_are_led_to_the_admin(owner: User) -> None:
+    assert 'href="/admin/"' in signed_in(make_admin()).get("/").content.decode()
+    assert 'href="/admin/"' not in signed_in(owner).get("/").content.decode()
+
+
+def test_pages_take_no_changes(ids: dict[str, str], owner: User) -> None:
+    client = signed_in(owner)
+    for page in PAGES:
+        assert client.post(page.format(**ids)).status_code == 405
+
+
+def test_signing_in_leads_on_and_a_wrong_password_is_told_in_a_sentence() -> None:
+    make_user("olga", password="correct horse")
+    client = Client()
+    wrong = client.post("/login/", {"username": "olga", "password": "nope"})
+    assert wrong.status_code == 200
+    assert "do not match an account" in wrong.content.decode()
+    assert "nope" not in wrong.content.decode()
+    right = client.post(
+        "/login/", {"username": "olga", "password": "correct horse", "next": "/images/"}
+    )
+    assert (right.status_code, right.headers["Location"]) == (302, "/images/")
+    assert client.get("/login/").headers["Location"] == "/"
+
+
+def test_the_sign_in_leads_to_no_other_site() -> None:
+    make_user("olga", password="correct horse")
+    body = {"username": "olga", "password": "correct horse", "next": "https://evil.example/"}
+    assert Client().post("/login/", body).headers["Location"] == "/"
+
+
+def test_signing_out_ends_the_session(owner: User) -> None:
+    client = signed_in(owner)
+    assert client.post("/logout/").headers["Location"] == "/login/"
+    assert client.get("/").status_code == 302
+
+
+def test_an_unknown_address_answers_a_page_and_under_the_api_the_api_s_shape() -> None:
+    page = Client().get("/nothing/here/")
+    assert page.status_code == 404
+    assert "There is nothing here" in page.content.decode()
+    api = Client().get("/api/v1/nothing/")
+    assert api.status_code == 404
+    assert api.json()["code"] == "not_found"

@@ -1,0 +1,81 @@
+"""Pages cost the same number of queries however many objects there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.factories import (
+    make_host,
+    make_image,
+    make_network,
+    make_registry,
+    make_silent_host,
+    make_volume,
+    make_workspace,
+)
+from workspaces.models import Port, Workspace
+
+if TYPE_CHECKING:
+    from trailer.accounts.models import User
+
+pytestmark = pytest.mark.django_db
+
+# Session, user, and what the page itself reads; a page that needs more has to say why here.
+BUDGETS = {
+    "/": 14,
+    "/workspaces/": 7,
+    "/workspaces/new/": 6,
+    "/images/": 5,
+    "/hosts/": 4,
+    "/networks/": 5,
+    "/volumes/": 5,
+    "/registries/": 4,
+}
+
+
+def _fill(owner: User, number: int) -> None:
+    for _ in range(number):
+        host = make_host()
+        image = make_image(host, owner, status="failed")
+        workspace = make_workspace(host, owner, image=image, observed_status="error")
+        Port.objects.create(workspace=workspace, container_port=80)
+        make_network(host, owner)
+        make_volume(host, owner)
+        make_registry(owner)
+        make_silent_host()
+
+
+def _queries(client: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as caught:
+        assert client.get(address).status_code == 200
+    return len(caught)
+
+
+@pytest.mark.parametrize("address", BUDGETS)
+def test_a_list_costs_a_fixed_number_of_queries(address: str, owner: User) -> None:
+    client = Client()
+    client.force_login(owner)
+    _fill(owner, 1)
+    few = _queries(client, address)
+    _fill(owner, 6)
+    assert _queries(client, address) == few
+    assert few <= BUDGETS[address]
+
+
+def test_the_dashboard_of_500_workspaces_stays_small(owner: User) -> None:
+    client = Client()
+    client.force_login(owner)
+    host = make_host()
+    image = make_image(host, owner)
+    Workspace.objects.bulk_create(
+        Workspace(host=host, owner=owner, image=image, name=f"w{number}") for number in range(500)
+    )
+    answer = client.get("/")
+    assert "of 500" in answer.content.decode()
+    assert len(answer.content) < 300_000
+    assert len(client.get("/workspaces/").content) < 300_000
