@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent.protocol.report import Leftover
     from agent.steps import Step
 
 
@@ -82,7 +83,12 @@ class TombstoneFinding:
     message: str = ""
 
 
-Finding = WorkspaceFinding | ResourceFinding | ImageFinding | TombstoneFinding
+@dataclass(frozen=True, kw_only=True)
+class LeftoversFinding:
+    leftovers: tuple[Leftover, ...]
+
+
+Finding = WorkspaceFinding | ResourceFinding | ImageFinding | TombstoneFinding | LeftoversFinding
 
 
 @dataclass(frozen=True, kw_only=True)

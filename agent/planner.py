@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from agent.diff.cleanup import Removals
 from agent.diff.images import diff_images
+from agent.diff.leftovers import find_leftovers
 from agent.diff.networks import diff_networks
 from agent.diff.view import Knowledge, View
 from agent.diff.volumes import diff_volumes
 from agent.diff.workspaces import WorkspaceDiff
-from agent.plan import Plan, PlanBuilder
+from agent.plan import LeftoversFinding, Plan, PlanBuilder
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,4 +32,5 @@ def make_plan(
     removals = Removals(view, plan)
     WorkspaceDiff(view, plan, networks=networks, volumes=volumes, removals=removals).run()
     removals.finish()
+    plan.findings.append(LeftoversFinding(leftovers=find_leftovers(view)))
     return plan.build()

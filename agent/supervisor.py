@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 EXIT_SUPERSEDED = 3
 EXIT_CRASHED = 70
 _GRACE = 10.0
+# Seconds until events of objects that are not ours lead to a look.
+_STRANGER_PATIENCE = 0.5
 
 
 class Supervisor:
@@ -231,7 +233,8 @@ class Supervisor:
         busy = self.parts.executor.busy_keys()
         if key in busy or (event.kind == "network" and busy):
             wake.note(event.container_id or event.id)
-        elif event.container_id:
-            wake.changed(event.container_id, "event")
+        elif event.workspace_id or event.kind == "network":
+            wake.changed(event.container_id or event.id, "event")
         else:
-            wake.request("event")
+            wake.note(event.container_id or event.id)
+            wake.request_within("event", _STRANGER_PATIENCE)

@@ -123,9 +123,7 @@ class ImageAdmin(ServiceAdmin):
 
 
 def _image_fields(form: Any) -> Any:
-    """Textareas send CRLF; a Dockerfile is kept as its author would save it."""
     given = {name: form.cleaned_data[name] for name in IMAGE_COLUMNS}
-    given["dockerfile"] = given["dockerfile"].replace("\r\n", "\n")
     given["files"] = given["files"] or []
     given["build_args"] = given["build_args"] or {}
     return given

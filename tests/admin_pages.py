@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.forms import Textarea
 from django.test import Client
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def form_values(client: Client, url: str) -> dict[str, Any]:
             shown = bound.field.widget.format_value(value) if _is_text(bound) else value
             if shown is None or shown is False:
                 continue
+            if isinstance(bound.field.widget, Textarea):
+                shown = str(shown).replace("\n", "\r\n")
             values[bound.html_name] = "on" if shown is True else shown
     return values
 

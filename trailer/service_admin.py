@@ -33,8 +33,17 @@ class ServiceForm(_ModelForm):
 
     service_error: ApplicationError | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self._texts().values():
+            field.strip = False
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
+        for name in self._texts():
+            # Browsers send CRLF from text areas; saving an unchanged page must change nothing.
+            if isinstance(cleaned.get(name), str):
+                cleaned[name] = cleaned[name].replace("\r\n", "\n")
         error = self.service_error
         if error is None:
             return cleaned
@@ -46,6 +55,15 @@ class ServiceForm(_ModelForm):
         if not placed:
             self.add_error(None, error.message)
         return cleaned
+
+    def _texts(self) -> dict[str, forms.CharField]:
+        return {
+            name: field
+            for name, field in self.fields.items()
+            if isinstance(field, forms.CharField)
+            and isinstance(field.widget, forms.Textarea)
+            and not isinstance(field, forms.JSONField)
+        }
 
     def field_named(self, name: str) -> str | None:
         """The form's field for an API name: `router.mode`, `files.0.path`, `registry`."""

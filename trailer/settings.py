@@ -224,7 +224,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
-UNFOLD = {"SITE_TITLE": "Trailer", "SITE_HEADER": "Trailer", "SHOW_HISTORY": True}
+UNFOLD = {
+    "SITE_TITLE": "Trailer",
+    "SITE_HEADER": "Trailer",
+    "SHOW_HISTORY": True,
+    "LOGIN": {"form": "trailer.accounts.forms.AdminLoginForm"},
+}
 
 LOGGING = logging_config(level=env.str("TRAILER_LOG_LEVEL", default="INFO"))
 LOGGING_CONFIG = "logging.config.dictConfig"

@@ -42,7 +42,7 @@ class WorkspaceForm(RevisionForm):
 class EnvForm(ServiceForm):
     """A secret's value is written, never shown; left empty it stays as it is."""
 
-    value = forms.CharField(required=False, strip=False)
+    value = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 1}))
 
     class Meta:
         model = EnvVar

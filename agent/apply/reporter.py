@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from agent import clock
-from agent.plan import ImageFinding, ResourceFinding, TombstoneFinding, WorkspaceFinding
+from agent.plan import (
+    ImageFinding,
+    LeftoversFinding,
+    ResourceFinding,
+    TombstoneFinding,
+    WorkspaceFinding,
+)
 from agent.protocol.report import (
     BuildStatus,
     CycleReport,
     ImageObserved,
+    LeftoversReport,
     ResourceStatus,
     TombstoneDone,
     WorkspaceEvent,
@@ -61,6 +68,8 @@ class Reporter:
                 )
             case TombstoneFinding():
                 self._tombstone(finding.tombstone_id, done=finding.done, why=finding.message)
+            case LeftoversFinding():
+                self._outbox.put(LeftoversReport(seq=0, leftovers=finding.leftovers))
             case _:
                 assert_never(finding)
 

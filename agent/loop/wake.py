@@ -27,6 +27,7 @@ class Wake:
         self._changed: set[str] = set()
         self._full = False
         self._urgent = False
+        self._patient_until: float | None = None
 
     def request(self, name: str, *, full: bool = False) -> None:
         with self._condition:
@@ -46,11 +47,24 @@ class Wake:
             self._changed.add(container_id)
         self.request(name)
 
+    def request_within(self, name: str, seconds: float) -> None:
+        """A look that may wait a little: strangers' business must not keep the agent busy."""
+        with self._condition:
+            if name not in self._names:
+                self._names.append(name)
+            if self._patient_until is None:
+                self._patient_until = clock.monotonic() + seconds
+            self._condition.notify_all()
+
     def wait(self, timeout: float | None) -> Reasons:
         with self._condition:
-            self._condition.wait_for(lambda: self._urgent, timeout)
-            if not self._urgent:
-                return self._take()
+            deadline = None if timeout is None else clock.monotonic() + timeout
+            while not self._urgent:
+                now = clock.monotonic()
+                limits = [at for at in (deadline, self._patient_until) if at is not None]
+                if limits and min(limits) <= now:
+                    return self._take()
+                self._condition.wait(min(limits) - now if limits else None)
         clock.sleep(COALESCE)
         with self._condition:
             return self._take()
@@ -64,4 +78,5 @@ class Wake:
             names=tuple(self._names), changed_ids=frozenset(self._changed), full=self._full
         )
         self._names, self._changed, self._full, self._urgent = [], set(), False, False
+        self._patient_until = None
         return reasons

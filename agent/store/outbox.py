@@ -11,6 +11,7 @@ from agent.protocol.report import (
     BuildStatus,
     CycleReport,
     ImageObserved,
+    LeftoversReport,
     ReportItem,
     ResourceStatus,
     TombstoneDone,
@@ -106,6 +107,8 @@ def coalescing_key(item: ReportItem) -> str | None:
             return f"tombstone:{item.tombstone_id}"
         case BuildStatus():
             return None if item.status in _TERMINAL else _build_key(item)
+        case LeftoversReport():
+            return "leftovers"
         case WorkspaceEvent() | CycleReport():
             return None
 

@@ -9,8 +9,12 @@ export class ApiError extends Error {
   }
 }
 
-export async function send(method, path, body, headers = {}) {
-  const response = await reach(path, {
+const TRIES = 4;
+const BETWEEN_TRIES_MS = 200;
+
+/** `safe`: changes nothing, so it may be sent again when the connection breaks. */
+export async function send(method, path, body, { headers = {}, safe = method === "GET" } = {}) {
+  const response = await reach(path, safe, {
     method,
     credentials: "same-origin",
     headers: {
@@ -29,18 +33,28 @@ export async function send(method, path, body, headers = {}) {
 
 /** For answers that are not JSON, such as logs. */
 export async function read(path) {
-  const response = await reach(path, { credentials: "same-origin" });
+  const response = await reach(path, true, { credentials: "same-origin" });
   if (!response.ok) {
     throw new ApiError(response.status, await failure(response));
   }
   return response;
 }
 
-async function reach(path, options) {
-  try {
-    return await fetch(path, options);
-  } catch {
-    throw new ApiError(0, { message: "The server does not answer. Check your connection and try again." });
+/** A container's start on this very machine changes its network, which makes browsers drop requests. */
+async function reach(path, safe, options) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await fetch(path, options);
+    } catch {
+      if (!safe || tries === TRIES) {
+        throw new ApiError(0, {
+          message: "The server does not answer. Check your connection and try again.",
+        });
+      }
+    }
+    await new Promise((resolve) => {
+      setTimeout(resolve, BETWEEN_TRIES_MS * tries);
+    });
   }
 }
 

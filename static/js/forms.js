@@ -5,7 +5,7 @@ import { clearErrors, showErrors } from "./errors.js";
 import { collect, difference } from "./fields.js";
 import { newImageFirst } from "./new-image.js";
 import { showPlan } from "./plan.js";
-import { toast, toastLater } from "./toasts.js";
+import { clearErrorToasts, toast, toastLater } from "./toasts.js";
 
 const PLAN_AFTER_MS = 350;
 // The values each form had when it came onto the page.
@@ -59,7 +59,7 @@ async function preview(form, changed) {
     return;
   }
   try {
-    const plan = await send("POST", form.dataset.plan, changed);
+    const plan = await send("POST", form.dataset.plan, changed, { safe: true });
     if (JSON.stringify(changes(form)) === JSON.stringify(changed)) {
       clearErrors(form);
       showPlan(form, plan);
@@ -76,13 +76,14 @@ async function submit(form) {
     return;
   }
   clearErrors(form);
+  clearErrorToasts();
   button.setAttribute("aria-busy", "true");
   try {
     const body = form.dataset.changedOnly === undefined ? collect(form) : changes(form);
     await newImageFirst(form, body);
     const revision = form.dataset.revision;
     const headers = revision ? { "If-Match": revision } : {};
-    finish(form, await send(form.dataset.method, form.dataset.api, body, headers));
+    finish(form, await send(form.dataset.method, form.dataset.api, body, { headers }));
   } catch (error) {
     refuse(form, error);
   } finally {

@@ -3,7 +3,8 @@
 import { icon } from "./icons.js";
 
 const KEPT = "trailer-toast";
-const SHOWN_MS = 6000;
+const SHOWN_MS = 5000;
+const ERROR_SHOWN_MS = 12_000;
 
 export function toast(text, kind = "done") {
   const region = document.getElementById("toasts");
@@ -23,9 +24,12 @@ export function toast(text, kind = "done") {
   box.append(icon(kind === "error" ? "circle-alert" : "circle-check"), words, close);
   region.append(box);
   raise(region);
-  if (kind !== "error") {
-    setTimeout(() => box.remove(), SHOWN_MS);
-  }
+  setTimeout(() => box.remove(), kind === "error" ? ERROR_SHOWN_MS : SHOWN_MS);
+}
+
+/** A new try answers the errors of the last one. */
+export function clearErrorToasts() {
+  document.querySelectorAll(".toast-error").forEach((box) => box.remove());
 }
 
 /** Shown after the navigation that follows. */

@@ -73,6 +73,9 @@ class Bench:
                 )
             except AgentError:
                 failed.add(node.number)
+            except KeyError:
+                # What a rescue would undo was never made.
+                assert node.rescues
         touched = {node.step.key for node in plan.nodes if node.number in failed}
         for desired_workspace in desired.workspaces:
             if f"workspace:{desired_workspace.id}" not in touched:

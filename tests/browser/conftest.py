@@ -50,5 +50,5 @@ def sign_in(page: Page, server: RunningTrailer) -> Page:
 
 
 def assert_no_errors(page_errors: list[str]) -> None:
-    """Engines of other tests change the machine's network, which cuts off requests; not our fault."""
+    """The engine of another test changes the machine's network, which cuts requests off."""
     assert [text for text in page_errors if "ERR_NETWORK_CHANGED" not in text] == []

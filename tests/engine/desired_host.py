@@ -1,4 +1,4 @@
-"""A host as its agent is told to make it: the desired document behind a fake server, with verbs."""
+"""A host as its agent is told to make it: a desired document behind a fake server, with verbs."""
 
 from __future__ import annotations
 

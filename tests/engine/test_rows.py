@@ -6,7 +6,6 @@ of one kind are deployed and edited together, each on a workspace of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +13,13 @@ import pytest
 
 from agent.protocol.report import CycleReport
 from agent.protocol.spec import GpuSpec, HealthCheckSpec, MountSpec, PortSpec, UrlSpec
-from agent.protocol.state import RouterSettings
 from tests.engine.agent_inside import AgentInside, silent
 from tests.engine.desired_host import DesiredHost
-from tests.ground.images import BUSYBOX, HTTPD, RUN_UNTIL_STOPPED
+from tests.ground.images import HTTPD, RUN_UNTIL_STOPPED
 from tests.ground.proxy import DockerApiProxy
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     import docker
     from docker.models.containers import Container
@@ -42,7 +40,11 @@ REPLACING: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "memory-limit-lifted": ({"memory_bytes": 64 * MIB}, {"memory_bytes": None}, "memory_bytes"),
     "shm": ({}, {"shm_bytes": 32 * MIB}, "shm_bytes"),
     "env": ({}, {"env": {"COLOUR": "red"}}, "env"),
-    "secret": ({"secret_env": {"KEY": "hunter2"}}, {"secret_env": {"KEY": "hunter3"}}, "secret_env"),
+    "secret": (
+        {"secret_env": {"KEY": "hunter2"}},
+        {"secret_env": {"KEY": "hunter3"}},
+        "secret_env",
+    ),
     "ports": ({}, {"ports": (PortSpec(container_port=80),)}, "ports"),
     "mounts": ({}, {"mounts": (DATA, CACHE)}, "mounts"),
     "read-only-mount": ({"mounts": (DATA, CACHE)}, {"mounts": (DATA, READ_ONLY)}, "mounts"),
@@ -105,25 +107,11 @@ class Outcome:
     revision: int
 
 
-@pytest.fixture
-def host() -> Iterator[DesiredHost]:
-    desired = DesiredHost()
-    yield desired
-    desired.close()
-
-
-@pytest.fixture
-def agent(host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path) -> Iterator[AgentInside]:
-    inside = AgentInside(host, proxy.url, tmp_path).start()
-    yield inside
-    inside.stop()
-
-
 @pytest.fixture(scope="module")
 def bench(
     engine: PrivateEngine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[DesiredHost, AgentInside, DockerApiProxy, docker.DockerClient]]:
-    """For the rows that are done together; torn down before the other tests of the file."""
+    """One host for all rows of this file."""
     engine.clean()
     proxy = DockerApiProxy(engine.socket, engine.folder / "rows.sock").start()
     host, client = DesiredHost(), engine.client()
@@ -133,18 +121,11 @@ def bench(
     host.close()
     client.close()
     proxy.stop()
+    engine.clean()
 
 
 def container(client: docker.DockerClient, name: str = "web") -> Container:
     return client.containers.get(f"trailer-{name}")
-
-
-def written(host: DesiredHost, before: int, name: str = "web") -> list[tuple[str, str, list[str]]]:
-    """Ledger rows beyond the first `before`: event, cause, fields."""
-    return [
-        (row.event, row.cause, [change.field for change in row.changes])
-        for row in host.events(name)[before:]
-    ]
 
 
 def deploy(host: DesiredHost, agent: AgentInside, **workspaces: dict[str, Any]) -> None:
@@ -284,125 +265,3 @@ def test_a_document_that_only_reads_differently_makes_no_change_and_no_cycle_rep
     _, calls, cycles = respelled
     assert calls == []
     assert cycles == 0
-
-
-# --- rows in place -----------------------------------------------------------------------------
-
-
-def test_networks_are_attached_and_detached_without_a_new_container(
-    host: DesiredHost,
-    agent: AgentInside,
-    proxy: DockerApiProxy,
-    engine_client: docker.DockerClient,
-) -> None:
-    deploy(host, agent, web={})
-    old, rows = container(engine_client), len(host.events("web"))
-    host.edit("web", network_ids=("n-lan", "n-dmz"))
-    agent.settle()
-    places = container(engine_client).attrs["NetworkSettings"]["Networks"]
-    assert sorted(places) == ["trailer-dmz", "trailer-lan"]
-    assert "web" in places["trailer-dmz"]["Aliases"]
-    assert written(host, rows) == [("connect", "networks changed", ["networks"])]
-    silent(agent, proxy)
-
-    rows = len(host.events("web"))
-    host.edit("web", network_ids=("n-dmz",))
-    agent.settle()
-    now = container(engine_client)
-    assert list(now.attrs["NetworkSettings"]["Networks"]) == ["trailer-dmz"]
-    assert written(host, rows) == [("disconnect", "networks changed", ["networks"])]
-    assert (now.id, now.attrs["State"]["Pid"]) == (old.id, old.attrs["State"]["Pid"])
-    silent(agent, proxy)
-
-
-def test_a_rename_keeps_the_container_and_names_it_anew_on_its_networks(
-    host: DesiredHost,
-    agent: AgentInside,
-    proxy: DockerApiProxy,
-    engine_client: docker.DockerClient,
-) -> None:
-    deploy(host, agent, web={})
-    old, rows = container(engine_client), len(host.events("web"))
-    host.edit("web", name="site")
-    agent.settle()
-    now = container(engine_client, "site")
-    assert (now.id, now.attrs["State"]["Pid"]) == (old.id, old.attrs["State"]["Pid"])
-    assert "site" in now.attrs["NetworkSettings"]["Networks"]["trailer-lan"]["Aliases"]
-    assert written(host, rows) == [("rename", "name changed", ["name"])], "one edit, one row"
-    change = host.events("web")[-1].changes[0]
-    assert (change.old, change.new, change.effect) == ("web", "site", "in_place")
-    silent(agent, proxy)
-
-
-def test_stop_and_start_keep_the_container(
-    host: DesiredHost,
-    agent: AgentInside,
-    proxy: DockerApiProxy,
-    engine_client: docker.DockerClient,
-) -> None:
-    deploy(host, agent, web={})
-    old, rows = container(engine_client), len(host.events("web"))
-    for state, engine_word in (("stopped", "exited"), ("running", "running")):
-        host.edit("web", desired_state=state)
-        agent.settle()
-        now = container(engine_client)
-        assert (now.id, now.status, host.status("web").status) == (old.id, engine_word, state)
-        silent(agent, proxy)
-    told = [("stop", "stop requested", []), ("start", "start requested", [])]
-    assert written(host, rows) == told
-
-
-def test_a_changed_route_replaces_only_where_the_router_reads_container_labels(
-    host: DesiredHost,
-    agent: AgentInside,
-    proxy: DockerApiProxy,
-    engine_client: docker.DockerClient,
-) -> None:
-    deploy(host, agent, web={})
-    old, rows = container(engine_client), len(host.events("web"))
-    proxy.forget_calls()
-    host.edit("web", urls=(UrlSpec(subdomain="a", domain="example.test", port=80),))
-    agent.settle()
-    assert proxy.mutating_calls == []
-    assert written(host, rows) == []
-    assert host.status("web").revision == 2
-
-    host.settings(router=RouterSettings(mode="traefik-labels"))
-    agent.settle()
-    rows = len(host.events("web"))
-    host.edit("web", urls=(UrlSpec(subdomain="b", domain="example.test", port=80),))
-    agent.settle()
-    assert container(engine_client).id != old.id
-    assert written(host, rows) == [("replace", "changed: urls", ["urls"])]
-
-
-def test_a_rebuilt_image_replaces_the_container_and_says_from_which_to_which(
-    host: DesiredHost,
-    agent: AgentInside,
-    proxy: DockerApiProxy,
-    engine_client: docker.DockerClient,
-) -> None:
-    with host.one_edit():
-        host.build("made", f"FROM {BUSYBOX}\nRUN echo one > /made\n")
-        host.workspace("web", image="made")
-    agent.settle()
-    old, rows = container(engine_client), len(host.events("web"))
-    first = host.server.build("b-made-1")
-    assert first is not None
-    host.edit("web", image_engine_id=first.engine_id)
-    agent.settle()
-    assert container(engine_client).id == old.id, "an image that became known replaces nothing"
-    host.build("made", f"FROM {BUSYBOX}\nRUN echo two > /made\n", number=2)
-    agent.settle()
-    second = host.server.build("b-made-2")
-    assert second is not None
-    assert second.status == "finished"
-    # The server learns the new id from the report and puts it into its next document.
-    host.edit("web", image_engine_id=second.engine_id)
-    agent.settle()
-    new = container(engine_client)
-    assert new.exec_run(["cat", "/made"]).output == b"two\n"
-    assert written(host, rows) == [("replace", "changed: image", ["image"])]
-    change = host.events("web")[-1].changes[0]
-    assert (change.old, change.new) == (first.engine_id, second.engine_id)
-    silent(agent, proxy)

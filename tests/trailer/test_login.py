@@ -96,12 +96,21 @@ def test_a_success_forgets_the_failures_before_it() -> None:
         assert _login().status_code == 200
 
 
-def test_the_pages_sign_in_counts_the_same_guesses() -> None:
-    make_user("olga", password=PASSWORD)
+@pytest.mark.parametrize("page", ["/login/", "/admin/login/"])
+def test_the_pages_sign_in_counts_the_same_guesses(page: str) -> None:
+    make_user("olga", password=PASSWORD, is_staff=True)
     for _ in range(5):
         _login("wrong", address="127.0.0.1")
     client = Client()
-    answer = client.post("/login/", {"username": "olga", "password": PASSWORD})
+    answer = client.post(page, {"username": "olga", "password": PASSWORD})
     assert answer.status_code == 200
     assert "Too many failed sign-ins" in answer.content.decode()
     assert "_auth_user_id" not in client.session
+
+
+@pytest.mark.parametrize(("is_staff", "signed_in"), [(True, True), (False, False)])
+def test_the_admin_lets_only_staff_in(is_staff: bool, signed_in: bool) -> None:
+    make_user("olga", password=PASSWORD, is_staff=is_staff)
+    client = Client()
+    client.post("/admin/login/", {"username": "olga", "password": PASSWORD})
+    assert ("_auth_user_id" in client.session) == signed_in

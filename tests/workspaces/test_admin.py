@@ -49,7 +49,7 @@ def workspace(admin: User) -> Workspace:
         "image": str(image.pk),
         "command": ["sleep", "1000"],
         "cpus": 1.5,
-        "env": {"A": "1"},
+        "env": {"A": "1", "PEM": "one\n two \n"},
         "secret_env": {"TOKEN": "hush-hush"},
         "ports": [{"container_port": 80, "host_port": 8080}],
         "mounts": [{"volume": str(volume.pk), "target": "/data"}],

@@ -43,6 +43,8 @@ class UserForm(ServiceForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["is_admin"].initial = self.instance.is_superuser
+        # The column of the same name holds the hash; it is nobody's business.
+        self.initial.pop("password", None)
 
     def _post_clean(self) -> None:
         """The typed password must not land in the column of hashes."""

@@ -1,4 +1,4 @@
-"""The sign-in form of the pages and the admin: the same counted check as the API's."""
+"""The sign-in forms of the pages and the admin: the same counted check as the API's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from unfold.forms import AuthenticationForm as UnfoldAuthenticationForm
 
 from trailer.accounts.login import login_check
 from trailer.errors import ApplicationError
@@ -25,3 +26,7 @@ class LoginForm(AuthenticationForm):
                 raise ValidationError(error.message, code=error.code) from error
             self.confirm_login_allowed(self.user_cache)
         return self.cleaned_data
+
+
+class AdminLoginForm(LoginForm, UnfoldAuthenticationForm):  # type: ignore[misc]
+    """In the admin's look, and for staff only."""
