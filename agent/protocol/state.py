@@ -38,6 +38,14 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_interval: float = 15.0
     build_timeout: float = 1800.0
     pull_timeout: float = 1800.0
+    # A build that prints nothing for so long is ended.
+    build_idle_timeout: float = 600.0
+    build_context_bytes: int = 64 * 1024 * 1024
+    build_parallel: int = 2
+    # How often images with update_policy `always` are compared with their registry.
+    update_interval: float = 300.0
+    # Below this no pull, build or snapshot begins; stopping and removing go on.
+    disk_free_min_bytes: int = 2 * 1024**3
     router: RouterSettings = RouterSettings()
     nvidia: NvidiaSettings = NvidiaSettings()
     metrics: MetricsSettings = MetricsSettings()
@@ -104,6 +112,10 @@ class DesiredImage(msgspec.Struct, frozen=True, kw_only=True):
     push: bool = False
     enabled: bool = True
     credential: RegistryCredential | None = None
+    # Kind snapshot: whose container is committed.
+    source_workspace_id: str = ""
+    # Counts requests to compare with the registry now; a new number asks for one look.
+    check: int = 0
     build: DesiredBuild | None = None
     revision: int = 1
 
@@ -117,13 +129,6 @@ class DesiredWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     drain_timeout: float = 10.0
     stack_id: str = ""
     service: str = ""
-
-
-class DesiredSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    image_id: str
-    workspace_id: str
-    ref: str
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +153,6 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     volumes: tuple[DesiredVolume, ...] = ()
     images: tuple[DesiredImage, ...] = ()
     workspaces: tuple[DesiredWorkspace, ...] = ()
-    snapshots: tuple[DesiredSnapshot, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
 
 

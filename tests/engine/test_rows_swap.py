@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from tests.ground.proxy import DockerApiProxy
 
 CHECK = HealthCheckSpec(test=("CMD", *HTTPD_HEALTH_COMMAND), interval=0.2, timeout=5.0, retries=2)
-# A page every 10 ms for ever; a failure says what went wrong and when.
+# A page every 10 ms for ever, from the first address that the name means at that moment.
 POLLER = """
 while :; do
-  if wget -q -T 2 -O /dev/null http://web/ 2>/tmp/why; then echo ok
-  else echo "failed: $(date +%T) $(cat /tmp/why)"; fi
+  at=$(nslookup -type=a web | awk '/^Address: / {print $2; exit}')
+  if wget -q -T 2 -O /dev/null "http://$at/" 2>/tmp/why; then echo ok
+  else echo "failed at '$at': $(cat /tmp/why)"; fi
   usleep 10000
 done
 """

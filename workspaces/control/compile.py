@@ -148,6 +148,7 @@ def _image(row: Image) -> DesiredImage:
         push=row.push,
         enabled=row.enabled,
         credential=_credential(row),
+        source_workspace_id=str(row.source_workspace or ""),
         build=None
         if current is None
         else DesiredBuild(
