@@ -58,6 +58,14 @@ class BuildRequest:
     target: str = ""
     pull_base: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    # Seconds without output after which the build is given up.
+    idle_timeout: int = 600
+    most_bytes: int = 64 * 1024 * 1024
+
+    @property
+    def size_bytes(self) -> int:
+        texts = (self.dockerfile, *(content for _, content in self.files))
+        return sum(len(text.encode()) for text in texts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ import pynvml
 from agent.protocol.session import Gpu, NetworkInterface
 
 _KVM = Path("/dev/kvm")
+_IN_CONTAINER = Path("/.dockerenv")
 # Made by the engine for containers: of no use as a parent interface.
 _ENGINE_INTERFACES = ("veth", "br-", "docker", "lo")
 _FEATURES = ("workspaces", "networks", "volumes", "pull", "build", "replace_without_downtime")
@@ -27,9 +28,14 @@ class Facts:
     gpus: tuple[Gpu, ...]
 
 
+def has_kvm() -> bool:
+    """An agent in a container cannot see the host's devices: there the engine decides."""
+    return _KVM.exists() or _IN_CONTAINER.exists()
+
+
 def capabilities() -> tuple[str, ...]:
     """What this agent can do here; the server sends nothing that needs more."""
-    return (*_FEATURES, "nested_virtualization") if _KVM.exists() else _FEATURES
+    return (*_FEATURES, "nested_virtualization") if has_kvm() else _FEATURES
 
 
 class HostFacts:

@@ -11,7 +11,8 @@ from agent.apply.executor import Executor
 from agent.apply.failures import Failures
 from agent.apply.ops import Ops
 from agent.apply.reporter import Reporter
-from agent.errors import AgentError, ServerError, Superseded
+from agent.errors import AgentError, EngineError, ServerError, Superseded
+from agent.host_facts import has_kvm
 from agent.loop.cycle import CycleLoop
 from agent.loop.events import EngineListener
 from agent.loop.heartbeat import HeartbeatLoop
@@ -110,6 +111,7 @@ class Supervisor:
             works=works,
             executor=Executor(Ops(runtime, journal, works)),
             wake=wake,
+            has_kvm=has_kvm(),
         )
 
     # --- running ---
@@ -185,6 +187,7 @@ class Supervisor:
         deadline = clock.monotonic() + _GRACE
         self.parts.wake.request("stop")
         self.poll.nudge()
+        self.heartbeat.wake()
         self.parts.outbox.wake()
         self.engine.close()
         self.parts.works.shutdown()
@@ -218,8 +221,11 @@ class Supervisor:
 
     def _engine_connected(self) -> None:
         self.parts.failures.engine_is_back()
-        self.heartbeat.forget_engine()
         self.parts.wake.request("engine", full=True)
+        try:
+            self.heartbeat.engine_is(self.parts.runtime.info())
+        except EngineError as problem:
+            log.warning("the engine does not say who it is: %s", problem)
 
     def _engine_lost(self, why: str) -> None:
         if not self.cycles.trouble:

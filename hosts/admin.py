@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.utils import timezone
+from unfold.decorators import display
 
 from hosts.models import (
     AgentToken,
@@ -22,8 +23,14 @@ from hosts.services.fields import HOST_COLUMNS
 from hosts.services.hosts import host_create, host_delete, host_update
 from hosts.services.networks import network_create, network_delete
 from hosts.services.volumes import volume_create, volume_delete
-from hosts.status import host_badge
-from trailer.service_admin import ReadOnlyAdmin, RevisionForm, ServiceAdmin, ServiceForm
+from hosts.status import HOST_BADGES, host_badge
+from trailer.service_admin import (
+    ReadOnlyAdmin,
+    RevisionForm,
+    ServiceAdmin,
+    ServiceForm,
+    label_colours,
+)
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
@@ -74,7 +81,7 @@ class HostAdmin(ServiceAdmin):
         ("Observed", {"fields": readonly_fields}),
     )
 
-    @admin.display(description="Status")
+    @display(description="Status", label=label_colours(HOST_BADGES.values()))  # type: ignore[untyped-decorator]
     def status(self, host: Host) -> str:
         return host_badge(host, timezone.now()).label if host.pk else ""
 

@@ -62,6 +62,11 @@ def host_settings(host: Host) -> HostSettings:
         heartbeat_interval=float(host.heartbeat_interval),
         build_timeout=float(host.build_timeout),
         pull_timeout=float(host.pull_timeout),
+        build_idle_timeout=float(host.build_idle_timeout),
+        build_context_bytes=host.build_context_bytes,
+        build_parallel=host.build_parallel,
+        update_interval=float(host.update_interval),
+        disk_free_min_bytes=host.disk_free_min_bytes,
         router=RouterSettings(
             mode=host.router_mode,
             network=host.router_network,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from unfold.decorators import display
 
 from images.models import Build, BuildLogChunk, Image, Registry
 from images.services.fields import IMAGE_COLUMNS
@@ -18,7 +19,14 @@ from images.services.images import (
 )
 from images.services.logs import build_log_read
 from images.services.registries import registry_create, registry_delete, registry_update
-from trailer.service_admin import ReadOnlyAdmin, RevisionForm, ServiceAdmin, ServiceForm
+from images.status import BADGES, image_badge
+from trailer.service_admin import (
+    ReadOnlyAdmin,
+    RevisionForm,
+    ServiceAdmin,
+    ServiceForm,
+    label_colours,
+)
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
@@ -70,7 +78,7 @@ class RegistryAdmin(ServiceAdmin):
 @admin.register(Image)
 class ImageAdmin(ServiceAdmin):
     form = RevisionForm
-    list_display = ("name", "host", "kind", "reference", "status", "owner", "updated_at")
+    list_display = ("name", "host", "kind", "reference", "badge", "owner", "updated_at")
     list_filter = ("host", "kind", "status", "enabled", "update_policy")
     list_select_related = ("host", "owner")
     search_fields = ("name", "reference", "host__name", "owner__username")
@@ -86,6 +94,10 @@ class ImageAdmin(ServiceAdmin):
         ("Build", {"fields": ("dockerfile", "files", "build_args", "target", "pull_base")}),
         ("Observed", {"fields": readonly_fields}),
     )
+
+    @display(description="Status", label=label_colours(BADGES.values()), ordering="status")  # type: ignore[untyped-decorator]
+    def badge(self, image: Image) -> str:
+        return image_badge(image.status).label
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "host", "kind") if obj else self.readonly_fields

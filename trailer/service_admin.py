@@ -28,6 +28,15 @@ else:
 _ERROR = "trailer.service_error"
 
 
+# Our palette -> the admin kit's names.
+_VARIANTS = {"green": "success", "blue": "info", "amber": "warning", "red": "danger", "grey": ""}
+
+
+def label_colours(badges: Iterable[Any]) -> dict[str, str]:
+    """For the kit's coloured labels: the label's text and its colour, from a status table."""
+    return {badge.label: _VARIANTS[badge.colour] or "default" for badge in badges}
+
+
 class ServiceForm(_ModelForm):
     """Shows what the service refused; the second pass over the same input carries the refusal."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from unfold.decorators import display
 
-from trailer.service_admin import ReadOnlyAdmin, ServiceAdmin
+from trailer.service_admin import ReadOnlyAdmin, ServiceAdmin, label_colours
 from workspaces.admin_forms import (
     EnvInline,
     MountInline,
@@ -24,7 +25,7 @@ from workspaces.services import (
     workspace_stop,
     workspace_update,
 )
-from workspaces.status import workspace_badge
+from workspaces.status import BADGES, workspace_badge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +79,7 @@ class WorkspaceAdmin(ServiceAdmin):
         ("Observed", {"fields": readonly_fields}),
     )
 
-    @admin.display(description="Status")
+    @display(description="Status", label=label_colours(BADGES.values()))  # type: ignore[untyped-decorator]
     def status(self, workspace: Workspace) -> str:
         return workspace_badge(workspace).label if workspace.pk else ""
 

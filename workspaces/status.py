@@ -25,7 +25,7 @@ BADGES = {
         "starting", "Starting", "blue", busy=True, actions=("stop", "redeploy", *_ALWAYS)
     ),
     WorkspaceStatus.RUNNING: Badge(
-        "running", "Running", "green", actions=("stop", "redeploy", *_ALWAYS)
+        "running", "Running", "green", actions=("stop", "redeploy", "snapshot", *_ALWAYS)
     ),
     WorkspaceStatus.STOPPING: Badge(
         "stopping", "Stopping", "amber", busy=True, actions=("start", *_ALWAYS)

@@ -68,7 +68,8 @@ class Executor:
         return execution
 
     def busy_keys(self) -> frozenset[str]:
-        """Objects that an execution still works on."""
+        """Objects that an execution still works on. Cleanup that has not begun claims nothing: a
+        newer cycle takes it over."""
         with self._lock:
             active = list(self._active)
         return frozenset(key for execution in active for key in execution.open_keys())
@@ -115,7 +116,19 @@ class Execution:
 
     def open_keys(self) -> frozenset[str]:
         with self._lock:
-            return frozenset(key for key, count in self._open.items() if count)
+            waiting = {
+                node.step.key
+                for node in self.plan.nodes
+                if node.cleanup and self._outcomes[node.number] == "pending"
+            }
+            at_work = {
+                node.step.key
+                for node in self.plan.nodes
+                if self._outcomes[node.number] not in _FINAL
+                and not (node.cleanup and self._outcomes[node.number] == "pending")
+            }
+            ending = {key for key, count in self._open.items() if count} - waiting
+            return frozenset(at_work | ending)
 
     @property
     def failed(self) -> int:

@@ -117,7 +117,7 @@ def _make(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuil
 
 
 def _pull(image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
-    first = image.build is None or image.build.number <= 1
+    forced = image.build is not None and image.build.force
     return PullImage(
         key=object_key(IMAGE, image.id),
         name=image.name,
@@ -126,7 +126,7 @@ def _pull(image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
         build_id=build_id,
         ref=image.ref,
         credential=_credential(image),
-        accept_present=image.update_policy == "if_missing" and first,
+        accept_present=image.update_policy == "if_missing" and not forced,
     )
 
 
@@ -139,6 +139,8 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         target=image.target,
         pull_base=image.pull_base,
         labels=view.labels_for(IMAGE, naming.LABEL_IMAGE, image.id),
+        idle_timeout=max(1, round(view.desired.settings.build_idle_timeout)),
+        most_bytes=view.desired.settings.build_context_bytes,
     )
     return BuildImage(
         key=object_key(IMAGE, image.id),

@@ -65,6 +65,7 @@ class Knowledge:
     # Why nothing may be removed without a tombstone, or empty.
     hold_removals: str = ""
     brake_released: bool = False
+    has_kvm: bool = True
 
 
 def object_key(kind: str, object_id: str) -> str:

@@ -270,6 +270,10 @@ class WorkspaceDiff:
         if state.image is None:
             self._blocked(workspace, main, state.problem, waiting=state.waiting)
             return None
+        if workspace.spec.nested_virtualization and not self._view.knows.has_kvm:
+            message = "Nested virtualisation needs /dev/kvm, which this host does not have."
+            self._blocked(workspace, main, message, waiting=False)
+            return None
         networks = self._network_refs(workspace, main)
         if networks is None:
             return None

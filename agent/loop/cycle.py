@@ -39,7 +39,7 @@ _RETRY_LOOK = 2.0
 class CycleLoop:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._number = 0
+        self._number = parts.journal.cycle_number()
         self._last_full = 0.0
         self._recheck_at: float | None = None
         self._retry_look_at: float | None = None
@@ -81,6 +81,8 @@ class CycleLoop:
         if state is None:
             self._last_full = clock.monotonic()
             return None
+        # From here on an older cycle leaves its cleanup to this one.
+        self._number += 1
         started_at, calls = clock.timestamp(), parts.runtime.calls
         full = reasons.full or self._must_be_full
         full = full or clock.monotonic() - self._last_full >= FULL_LOOK
@@ -123,6 +125,7 @@ class CycleLoop:
             held=parts.failures.held(parts.target.revisions()),
             hold_removals=parts.target.hold_removals(state),
             brake_released=parts.target.brake_is_released(state),
+            has_kvm=parts.has_kvm,
         )
 
     def _stuck(self) -> frozenset[str]:
@@ -175,12 +178,13 @@ class CycleLoop:
     def _execute(
         self, plan: Plan, state: HostState, *, trigger: str, started_at: str, calls: int
     ) -> Execution:
-        self._number = self._parts.journal.next_cycle_number()
+        self._parts.journal.save_cycle_number(self._number)
         log.info("cycle %d (%s):\n%s", self._number, trigger, plan.render())
+        number = self._number
         watcher = CycleWatcher(
             self._parts,
             state,
-            number=self._number,
+            number=number,
             trigger=trigger,
             started_at=started_at,
             calls=calls,
@@ -235,7 +239,7 @@ class CycleLoop:
         self._parts.reporter.cycle(
             CycleReport(
                 seq=0,
-                number=self._parts.journal.next_cycle_number(),
+                number=self._number,
                 trigger=trigger,
                 started_at=started_at,
                 finished_at=clock.timestamp(),

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.clock import Backoff
-from agent.errors import EngineError, ServerError, Superseded
+from agent.errors import ServerError, Superseded
 from agent.host_facts import HostFacts, capabilities
 from agent.loop.session import pause_after
 from agent.protocol.session import EngineInfo, Heartbeat
 from agent.version import VERSION
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
     from agent.loop.session import Session
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class HeartbeatLoop:
-    """Asks the engine who it is only once per connection: an idle agent makes no engine calls."""
+    """Makes no engine calls of its own: a hanging engine never delays a beat."""
 
     def __init__(
         self,
@@ -46,10 +46,16 @@ class HeartbeatLoop:
         self._on_settings = on_settings
         self._facts = HostFacts()
         self._engine: EngineInfo | None = None
+        self._beat_now = threading.Event()
 
-    def forget_engine(self) -> None:
-        """The engine was away: it may be another version now."""
-        self._engine = None
+    def engine_is(self, engine: EngineInfo) -> None:
+        """Told by the listener after each connection: it may be another version now."""
+        if engine != self._engine:
+            self._engine = engine
+            self._beat_now.set()
+
+    def wake(self) -> None:
+        self._beat_now.set()
 
     def run(self, stop: threading.Event) -> None:
         backoff = Backoff(first=1.0, limit=30.0)
@@ -64,13 +70,12 @@ class HeartbeatLoop:
                 stop.wait(pause_after(problem, backoff))
                 continue
             backoff.reset()
-            stop.wait(self._target.settings().heartbeat_interval)
+            self._beat_now.wait(self._target.settings().heartbeat_interval)
 
     def beat(self) -> None:
+        self._beat_now.clear()
         facts = self._facts.read()
         message = self._runtime.health().message or self._trouble()
-        if self._engine is None and not message:
-            self._engine = self._ask_engine()
         reply = self._server.heartbeat(
             Heartbeat(
                 epoch=self._session.epoch(),
@@ -89,9 +94,3 @@ class HeartbeatLoop:
         )
         if self._target.apply_settings(reply.settings):
             self._on_settings()
-
-    def _ask_engine(self) -> EngineInfo | None:
-        try:
-            return self._runtime.info()
-        except EngineError:
-            return None

@@ -34,5 +34,6 @@ class Parts:
     works: Works
     executor: Executor
     wake: Wake
+    has_kvm: bool = True
     # The last brake message that was told, so that a held cleanup is told once.
     held_message: str = ""

@@ -56,7 +56,8 @@ class PollLoop:
                 raise
             except ServerError as problem:
                 log.warning("state not fetched: %s", problem)
-                stop.wait(pause_after(problem, backoff))
+                # A nudge proves that the server is back: it may end the pause.
+                self._nudged.wait(pause_after(problem, backoff))
                 continue
             backoff.reset()
             self._nudged.wait(self._target.settings().reconcile_interval)

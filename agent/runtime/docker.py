@@ -12,7 +12,6 @@ from agent.protocol import naming
 from agent.runtime import docker_parse as parse
 from agent.runtime.docker_client import (
     CHANGE,
-    IDLE_OUTPUT,
     Connections,
     CuttableStream,
     RecordingClient,
@@ -269,7 +268,7 @@ class DockerRuntime:
     def build_image(
         self, request: BuildRequest, credential: Credential | None
     ) -> CuttableStream[Output]:
-        client = self._engine.own_client(IDLE_OUTPUT)
+        client = self._engine.own_client(request.idle_timeout)
         if credential is not None:
             client.build_credentials = {credential.server: _auth(credential)}
         raw = self._engine.run(lambda _: _start_build(client, request))
@@ -289,7 +288,7 @@ def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any
         rm=True,
         forcerm=True,
         decode=True,
-        timeout=IDLE_OUTPUT,
+        timeout=request.idle_timeout,
     )
     return answer
 

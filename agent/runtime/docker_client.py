@@ -19,9 +19,10 @@ from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
 
 QUICK = 10
 CHANGE = 60
-IDLE_OUTPUT = 600
 # A call that takes longer than this is worth a word in the heartbeat while it hangs.
 SLOW = 5.0
+# Enough for every worker that may call at once; more would only be idle connections.
+_POOL = 16
 
 Result = TypeVar("Result")
 
@@ -108,7 +109,9 @@ class Connections:
     def own_client(self, deadline: int | None) -> RecordingClient:
         """A connection nobody else uses: closing it ends what runs on it."""
         version = self._negotiated()
-        return RecordingClient(**self._settings, version=version, timeout=deadline or QUICK)
+        return RecordingClient(
+            **self._settings, version=version, timeout=deadline or QUICK, max_pool_size=_POOL
+        )
 
     def _negotiated(self) -> str:
         if not self._version:

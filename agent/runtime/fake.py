@@ -49,6 +49,7 @@ class FakeRuntime:
         # Verb -> how many calls of it fail from now on.
         self.failing: dict[str, int] = {}
         self.endless_builds = False
+        self.first_health = "healthy"
         self.away = False
         self.calls = 0
         self.mutations: list[str] = []
@@ -131,7 +132,7 @@ class FakeRuntime:
     def start_container(self, container_id: str) -> None:
         self._change("start_container")
         container = self._get(container_id)
-        health = "healthy" if self._has_health_check(container_id) else ""
+        health = self.first_health if self._has_health_check(container_id) else ""
         self._set(container, "start", state="running", health=health, error="", exit_code=0)
 
     def stop_container(self, container_id: str, *, timeout: float) -> None:

@@ -150,7 +150,8 @@ class Journal:
         with self._database.transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO made_images VALUES (?)", (image_id,))
 
-    def next_cycle_number(self) -> int:
-        number = int(self._database.get_meta("cycle") or 0) + 1
+    def cycle_number(self) -> int:
+        return int(self._database.get_meta("cycle") or 0)
+
+    def save_cycle_number(self, number: int) -> None:
         self._database.set_meta("cycle", str(number))
-        return number

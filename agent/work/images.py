@@ -14,6 +14,7 @@ from agent.steps import BuildImage, PullImage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent.engine_requests import BuildRequest
     from agent.observed import ObservedImage
     from agent.runtime.port import Output, Runtime, Stream
 
@@ -103,6 +104,8 @@ class ImageWork:
         if before and isinstance(self.step, PullImage) and self.step.accept_present:
             self._write(f"{self.ref} is already on this host.\n")
             return before
+        if self._reason:
+            raise StepFailed("Cancelled.")
         self._report(0)
         self._follow(self._open())
         # Success is what the engine has, not what its stream said.
@@ -117,6 +120,7 @@ class ImageWork:
         if isinstance(step, PullImage):
             stream = self._runtime.pull_image(step.ref, step.credential)
         else:
+            self._check_size(step.request)
             stream = self._runtime.build_image(step.request, step.credential)
         with self._lock:
             self._stream = stream
@@ -124,6 +128,14 @@ class ImageWork:
         if cancelled:
             stream.close()
         return stream
+
+    @staticmethod
+    def _check_size(request: BuildRequest) -> None:
+        if request.size_bytes > request.most_bytes:
+            raise StepFailed(
+                f"The build's files have {request.size_bytes} bytes; "
+                f"this host takes {request.most_bytes}."
+            )
 
     def _follow(self, stream: Stream[Output]) -> None:
         try:

@@ -131,4 +131,5 @@ class LogShipper:
 def _cut(line: str) -> str:
     if len(line) <= LONGEST_LINE:
         return line
-    return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE} characters cut\n"
+    rest = len(line.rstrip("\r\n")) - LONGEST_LINE
+    return f"{line[:LONGEST_LINE]} … {rest} characters cut\n"

@@ -1,4 +1,4 @@
-"""All long work of the agent: one per image, joined never doubled, two at a time."""
+"""All long work of the agent: one per image, joined never doubled, a few at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PARALLEL = 2
+# The host's setting decides how many run at once; this only bounds the threads.
+_MOST_THREADS = 16
 _FLUSH_PATIENCE = 3.0
 
 
@@ -55,8 +56,10 @@ class Works:
         self._target = target
         self._epoch = epoch
         self._on_end = on_end
-        self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="work")
+        self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
         self._lock = threading.Lock()
+        self._turn = threading.Condition(self._lock)
+        self._at_work = 0
         self._running: dict[str, ImageWork] = {}
         # (epoch, build id) of results this session was told.
         self._told: set[tuple[int, str]] = set()
@@ -133,6 +136,7 @@ class Works:
 
     def _run(self, work: ImageWork, shipper: LogShipper | None) -> None:
         step = work.step
+        self._wait_for_turn(work)
         try:
             result = work.run()
             if shipper is not None:
@@ -151,11 +155,22 @@ class Works:
             # The thread belongs to a pool: without this line a bug would vanish in a future.
             log.exception("%s %r ended unexpectedly", step.verb, step.name)
         finally:
-            with self._lock:
+            with self._turn:
+                self._at_work -= 1
                 self._running.pop(step.image_id, None)
                 if not self._running:
                     self._idle.set()
+                self._turn.notify_all()
             self._on_end()
+
+    def _wait_for_turn(self, work: ImageWork) -> None:
+        """Pulls and builds share the host's places; a cancelled one needs none."""
+        with self._turn:
+            while not work.is_cancelled:
+                if self._at_work < max(1, self._target.settings().build_parallel):
+                    break
+                self._turn.wait(1.0)
+            self._at_work += 1
 
     def _progress(self, status: BuildStatus) -> None:
         if status.build_id:

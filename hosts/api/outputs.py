@@ -78,7 +78,9 @@ class HostOutput(serializers.ModelSerializer[Host]):
         model = Host
         fields = (
             *("id", "name", "description", "enabled", "reconcile_interval"),
-            *("heartbeat_interval", "build_timeout", "pull_timeout", "router", "nvidia"),
+            *("heartbeat_interval", "build_timeout", "pull_timeout", "build_idle_timeout"),
+            *("build_context_bytes", "build_parallel", "update_interval"),
+            *("disk_free_min_bytes", "router", "nvidia"),
             *("metrics", "agent_image", "maintenance_schedule", "status", "status_label"),
             *("fresh", "allowed_actions", "message", "last_heartbeat", "agent_version", "engine"),
             *("capabilities", "cpu_count", "memory_bytes", "disk_free_bytes"),

@@ -20,6 +20,22 @@ class Host(models.Model):
     heartbeat_interval = models.PositiveIntegerField(default=15, help_text="Seconds.")
     build_timeout = models.PositiveIntegerField(default=1800, help_text="Seconds.")
     pull_timeout = models.PositiveIntegerField(default=1800, help_text="Seconds.")
+    build_idle_timeout = models.PositiveIntegerField(
+        default=600, help_text="Seconds without output after which a build is ended."
+    )
+    build_context_bytes = models.PositiveBigIntegerField(
+        default=64 * 1024**2, help_text="Most bytes of an image's Dockerfile and files together."
+    )
+    build_parallel = models.PositiveIntegerField(
+        default=2, help_text="Builds and pulls that run at the same time."
+    )
+    update_interval = models.PositiveIntegerField(
+        default=300, help_text="Seconds between two looks at the registries for newer images."
+    )
+    disk_free_min_bytes = models.PositiveBigIntegerField(
+        default=2 * 1024**3,
+        help_text="Free bytes below which no pull, build or snapshot begins.",
+    )
     router_mode = models.CharField(max_length=20, choices=RouterMode, default=RouterMode.NONE)
     router_network = models.CharField(max_length=128, blank=True)
     router_entrypoint = models.CharField(max_length=64, blank=True)

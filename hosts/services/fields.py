@@ -26,6 +26,11 @@ class HostFields(TypedDict, total=False):
     heartbeat_interval: int
     build_timeout: int
     pull_timeout: int
+    build_idle_timeout: int
+    build_context_bytes: int
+    build_parallel: int
+    update_interval: int
+    disk_free_min_bytes: int
     router_mode: str
     router_network: str
     router_entrypoint: str
@@ -51,6 +56,13 @@ RANGES: Final = {
     "heartbeat_interval": (1, 3600),
     "build_timeout": (1, 86_400),
     "pull_timeout": (1, 86_400),
+    "build_idle_timeout": (1, 86_400),
+    "build_context_bytes": (64 * 1024, 1024**3),
+    "build_parallel": (1, 64),
+    # Faster would only annoy registries, which count requests.
+    "update_interval": (10, 86_400),
+    # 0 switches the brake off.
+    "disk_free_min_bytes": (0, 1024**5),
     "metrics_retention_days": (1, 3650),
 }
 

@@ -37,7 +37,11 @@ class Image(models.Model):
     push = models.BooleanField(default=False)
     enabled = models.BooleanField(default=True)
     # Id of the workspace a snapshot was taken of; kept when that workspace is gone.
-    source_workspace = models.UUIDField(null=True, blank=True, editable=False)
+    source_workspace = models.UUIDField(null=True, blank=True, editable=False, db_index=True)
+    # Id of the image that workspace ran at that time; kept when that image is gone.
+    source_image = models.UUIDField(null=True, blank=True, editable=False)
+    # Counts requests to compare with the registry now; a new number asks the agent for one look.
+    check_requested = models.PositiveIntegerField(default=0, editable=False)
     revision = models.PositiveIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -51,6 +51,7 @@ async function act(button) {
   settle();
   if (answer && answer.allowed_actions) {
     showAllowed(target, answer.allowed_actions);
+    moveRevision(answer);
   }
   if (action === "delete") {
     leave(target, name);
@@ -95,6 +96,15 @@ function leave(target, name) {
   toast(`${name} was deleted.`);
   showDeleted(target);
   setTimeout(refreshAll, 300);
+}
+
+/** Our own action must not make an edit on the same page look like a conflict. */
+function moveRevision({ id, revision }) {
+  for (const form of document.querySelectorAll("form[data-revision]")) {
+    if (form.dataset.api.includes(id)) {
+      form.dataset.revision = revision;
+    }
+  }
 }
 
 /** Shows the button at work; the function it returns puts it back. */

@@ -35,6 +35,7 @@ async function open(button) {
 }
 
 function connected(wait) {
+  wait.classList.remove("is-waiting");
   wait.classList.add("notice-green");
   swapIcon(wait.querySelector(".icon"), "circle-check");
   wait.querySelector("span").textContent = "Connected: the agent of this host is online.";

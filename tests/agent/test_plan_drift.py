@@ -211,3 +211,11 @@ def test_running_means_healthy_when_there_is_a_health_check(bench: Bench) -> Non
     )
     by_hand(bench.runtime, health="healthy")
     assert status(bench, desired).status == "running"
+
+
+def test_a_missing_device_is_told_before_anything_is_touched(bench: Bench) -> None:
+    desired = document(workspaces=(workspace(nested_virtualization=True),))
+    plan = bench.plan(desired, has_kvm=False)
+    assert plan.nodes == ()
+    (found,) = [f for f in plan.findings if isinstance(f, WorkspaceFinding)]
+    assert found.message == "Nested virtualisation needs /dev/kvm, which this host does not have."

@@ -165,16 +165,16 @@ def test_a_password_goes_only_to_the_server_it_was_given_for(bench: Bench) -> No
     assert pull("docker.io").credential is None
 
 
-def test_the_first_pull_of_a_present_image_asks_no_registry(bench: Bench) -> None:
-    def accepts(number: int, policy: str) -> bool:
-        build = DesiredBuild(id="b", number=number)
+def test_a_present_image_is_pulled_only_by_wish_or_policy(bench: Bench) -> None:
+    def accepts(policy: str, *, force: bool) -> bool:
+        build = DesiredBuild(id="b", number=1, force=force)
         step = bench.plan(document(images=(app(build=build, update_policy=policy),))).nodes[0].step
         assert isinstance(step, PullImage)
         return step.accept_present
 
-    assert accepts(1, "if_missing")
-    assert not accepts(2, "if_missing")
-    assert not accepts(1, "always")
+    assert accepts("if_missing", force=False)
+    assert not accepts("if_missing", force=True)
+    assert not accepts("always", force=False)
 
 
 def test_a_disabled_host_starts_no_builds(bench: Bench) -> None:

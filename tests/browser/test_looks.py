@@ -69,9 +69,10 @@ def test_nothing_sticks_out_of_any_page(
     ids: dict[str, str],
 ) -> None:
     errors: list[str] = []
-    scheme = "dark" if theme == "dark" else "light"
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if theme == "dark" else "light",
+        reduced_motion="reduce",
     )
     page = context.new_page()
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -191,6 +191,22 @@ def test_an_edit_over_somebody_else_s_is_refused_in_words(
     assert agent.read(path)["description"] == "theirs"
 
 
+def test_an_action_on_the_page_is_no_conflict_with_its_edit(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page = signed_in
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running")
+    path = f"/workspaces/{workspace['id']}/"
+    page.goto(f"{agent.trailer.url}{path}?tab=settings")
+    page.locator("[name=description]").fill("edited")
+    page.locator('[data-action="stop"]').click()
+    expect(page.locator(f'[data-resource="workspace:{workspace["id"]}"]')).to_have_text("Stopping")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.locator(".toast")).to_contain_text("Saved.")
+    assert agent.read(path)["description"] == "edited"
+
+
 def test_start_and_stop_are_one_press_and_the_badge_answers_at_once(
     signed_in: Page, agent: PretendAgent
 ) -> None:

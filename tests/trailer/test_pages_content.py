@@ -250,7 +250,12 @@ def test_events_show_their_cause_and_every_field(client: Client, host: Host, own
 
 def test_cycles_show_their_steps_and_causes(host: Host) -> None:
     now = timezone.now()
-    step = {"step": "create", "resource": "workspace:1", "name": "trailer-web", "cause": "missing"}
+    step: dict[str, object] = {
+        "step": "create",
+        "resource": "workspace:1",
+        "name": "trailer-web",
+        "cause": "missing",
+    }
     step |= {"outcome": "failed", "started_at": "", "duration_ms": 31, "message": "No space left."}
     Cycle.objects.create(
         host=host,

@@ -149,6 +149,7 @@ def _image(row: Image) -> DesiredImage:
         enabled=row.enabled,
         credential=_credential(row),
         source_workspace_id=str(row.source_workspace or ""),
+        check=row.check_requested,
         build=None
         if current is None
         else DesiredBuild(
