@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import F, OuterRef, Subquery
 
 from agent.protocol import naming
-from images.choices import ImageKind
+from images.choices import TERMINAL_BUILD_STATUSES, ImageKind, UpdatePolicy
 from images.models import Build, Image, Registry
 from images.refs import normalise_reference
+from trailer import policy
 from trailer.errors import Invalid
 
 if TYPE_CHECKING:
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from hosts.models import Host
     from trailer.policy import Actor
+
+# How many of a workspace's newest revisions keep their images from being deleted.
+KEPT_REVISIONS: Final = 10
 
 
 def engine_ref(image: Image) -> str:
@@ -43,3 +49,71 @@ def registry_for(*, actor: Actor, registry_id: UUID) -> Registry:
     if registry is None:
         raise Invalid.field("registry", "There is no such registry, or you may not see it.")
     return registry
+
+
+def same_digest(one: str, other: str) -> bool:
+    """`name@sha256:…` and `sha256:…` say the same."""
+    return one.rpartition("@")[2] == other.rpartition("@")[2]
+
+
+def update_available(image: Image) -> bool:
+    """The registry was seen with another digest than the one on the host."""
+    return bool(image.engine_id and image.available_digest) and not same_digest(
+        image.available_digest, image.digest
+    )
+
+
+def check_refusal(image: Image) -> str:
+    """Why this image is never compared with a registry; empty when it is."""
+    if image.kind != ImageKind.PULL:
+        return f"Image {image.name} is of kind {image.kind}; only pulled images have a registry."
+    if image.update_policy != UpdatePolicy.ALWAYS:
+        return (
+            f"The update policy of image {image.name} is if_missing, which never looks at the "
+            "registry. Set it to always, or pull again."
+        )
+    if "@" in image.reference:
+        return f"Image {image.name} is pinned to a digest, which never moves."
+    if not image.enabled:
+        return f"Image {image.name} is disabled. Enable it first."
+    return ""
+
+
+def rollback_users(image: Image) -> list[str]:
+    """Names of the workspaces that one of their last revisions would bring back to this image."""
+    found = image.host.workspaces.filter(
+        revisions__fields__image=str(image.pk),
+        revisions__revision__gt=F("revision") - KEPT_REVISIONS,
+    )
+    return list(found.order_by("name").values_list("name", flat=True).distinct())
+
+
+@dataclass(frozen=True)
+class UnusedImages:
+    """Largest first. `total_bytes` is what goes with them: images share layers, so at most that."""
+
+    images: list[Image]
+    total_bytes: int
+
+
+def unused_images(*, actor: Actor, host: Host) -> UnusedImages:
+    """What nothing on the host refers to: no workspace, no stored revision, no work under way."""
+    policy.require(actor, "host.view", host)
+    remembered = set(
+        host.workspaces.order_by().values_list("revisions__fields__image", flat=True).distinct()
+    )
+    rows = Image.objects.visible_to(actor).filter(
+        host=host, workspaces__isnull=True, status__in=TERMINAL_BUILD_STATUSES
+    )
+    unused = [image for image in rows if str(image.pk) not in remembered]
+    unused.sort(key=lambda image: (-(image.size_bytes or 0), image.name))
+    going = {image.pk for image in unused}
+    # Two rows of one reference are one image on the engine: it goes only with the last of them.
+    staying = {
+        engine_id
+        for pk, engine_id in Image.objects.filter(host=host).values_list("pk", "engine_id")
+        if pk not in going
+    }
+    sizes = {image.engine_id: image.size_bytes or 0 for image in unused if image.engine_id}
+    total = sum(size for engine_id, size in sizes.items() if engine_id not in staying)
+    return UnusedImages(images=unused, total_bytes=total)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from hosts.status import Badge
-from images.choices import BuildStatus
+from images.choices import BuildStatus, ImageKind
+from images.selectors import check_refusal
+
+if TYPE_CHECKING:
+    from images.models import Image
 
 BADGES = {
     BuildStatus.PENDING: Badge("pending", "Pending", "blue", busy=True, actions=("cancel",)),
@@ -16,3 +23,14 @@ BADGES = {
 
 def image_badge(status: str) -> Badge:
     return BADGES[BuildStatus(status)]
+
+
+def image_badge_of(image: Image) -> Badge:
+    """With the actions that this very image offers, not only its status."""
+    badge = image_badge(image.status)
+    actions = list(badge.actions)
+    if image.kind == ImageKind.SNAPSHOT and image.status == BuildStatus.FINISHED:
+        actions.remove("build")
+    if not check_refusal(image):
+        actions.append("check")
+    return replace(badge, actions=tuple(actions))

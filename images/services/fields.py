@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from images.models import Image, Registry
 
+NAME_LIMIT: Final = 128
 DOCKERFILE_LIMIT: Final = 1024 * 1024
+PATH_LIMIT: Final = 255
 
 
 class FileFields(TypedDict):
@@ -43,6 +45,8 @@ IMAGE_COLUMNS: Final = tuple(ImageFields.__annotations__)
 SOURCE_COLUMNS: Final = frozenset(
     {"dockerfile", "files", "build_args", "target", "pull_base", "reference", "registry"}
 )
+# What is packed and sent to the engine for a build.
+CONTEXT_COLUMNS: Final = frozenset({"dockerfile", "files"})
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:/@+-]{0,127}")
 _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
@@ -63,8 +67,23 @@ def check_image(image: Image) -> None:
         _check_pull(image)
     elif image.kind == ImageKind.BUILD:
         _check_build(image)
+    elif image.push:
+        raise Invalid.field("push", "A snapshot can't be pushed.")
     if image.registry is not None:
         _check_registry(image)
+
+
+def check_context(image: Image) -> None:
+    """Needs a checked image with its host; a host that shrank must not block unrelated edits."""
+    size = len(image.dockerfile.encode())
+    size += sum(len(file["path"].encode()) + len(file["content"].encode()) for file in image.files)
+    limit = image.host.build_context_bytes
+    if size > limit:
+        raise Invalid.field(
+            "files",
+            f"Dockerfile and files have {size} bytes together, but the host {image.host.name} "
+            f"takes at most {limit}. Make them smaller, or have the host's limit raised.",
+        )
 
 
 def _check_pull(image: Image) -> None:
@@ -108,7 +127,7 @@ def _check_files(files: Any) -> None:
         raise Invalid.field("files", "Give a list of files, each with path and content.")
     if len(files) > LIST_LIMIT:
         raise Invalid.field("files", f"At most {LIST_LIMIT} files are taken.")
-    seen = set()
+    seen: set[str] = set()
     for number, file in enumerate(files):
         field = f"files.{number}"
         if not isinstance(file, dict) or set(file) != {"path", "content"}:
@@ -121,10 +140,12 @@ def _check_files(files: Any) -> None:
         if path in seen:
             raise Invalid.field(f"{field}.path", f"{path} is given twice.")
         seen.add(path)
+    _check_folders(seen)
 
 
 def _check_path(path: str, field: str) -> None:
-    plain = path and len(path) <= 255 and "\0" not in path and "\\" not in path
+    short = len(path.encode(errors="surrogatepass")) <= PATH_LIMIT
+    plain = path and short and "\0" not in path and "\\" not in path
     if not plain or path.startswith("/") or posixpath.normpath(path) != path:
         raise Invalid.field(field, "A file's path is relative and canonical, like app/start.sh.")
     parts = path.split("/")
@@ -132,6 +153,15 @@ def _check_path(path: str, field: str) -> None:
         raise Invalid.field(field, f"{path} leads out of the build's folder.")
     if path in {"Dockerfile", ".dockerignore"}:
         raise Invalid.field(field, f"{path} is made by Trailer; choose another name.")
+
+
+def _check_folders(paths: set[str]) -> None:
+    for path in sorted(paths):
+        parent = posixpath.dirname(path)
+        while parent:
+            if parent in paths:
+                raise Invalid.field("files", f"{parent} can't be a file and the folder of {path}.")
+            parent = posixpath.dirname(parent)
 
 
 def _check_arguments(arguments: Any) -> None:

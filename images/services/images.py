@@ -1,4 +1,4 @@
-"""Creating, changing, building, cancelling and deleting images."""
+"""Creating, changing, building, cancelling, checking and deleting images."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from django.utils import timezone
 from hosts.choices import TombstoneKind
 from hosts.models import Host
 from hosts.services.desired import host_desired_changed, tombstone_create
-from hosts.status import is_fresh
-from images.choices import BuildStatus, BuildTrigger, ImageKind
-from images.models import Build, Image
-from images.selectors import engine_ref, newest_build
-from images.services.fields import IMAGE_COLUMNS, SOURCE_COLUMNS, ImageFields, check_image
-from images.services.queue import UNDER_WAY, build_queue
+from images.choices import BuildTrigger, ImageKind
+from images.models import Image
+from images.selectors import check_refusal, engine_ref, newest_build
+from images.services.fields import (
+    CONTEXT_COLUMNS,
+    IMAGE_COLUMNS,
+    SOURCE_COLUMNS,
+    ImageFields,
+    check_context,
+    check_image,
+)
+from images.services.queue import UNDER_WAY, build_end, build_queue
+from images.services.rules import check_name_is_free, check_unused
+from images.services.snapshots import check_snapshot_retry
 from trailer import events, policy
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
@@ -35,15 +43,20 @@ def image_create(
     policy.require(actor, "image.create")
     policy.require(actor, "host.view", host)
     if kind == ImageKind.SNAPSHOT:
-        raise Invalid.field("kind", "A snapshot is made from a workspace, with its own action.")
+        raise Invalid.field(
+            "kind",
+            "A snapshot is made from a running workspace, with its snapshot action: "
+            "POST /api/v1/workspaces/{id}/snapshot/.",
+        )
     image = Image(owner=actor, host=host, kind=kind, **cast("dict[str, Any]", fields))
     if image.registry is not None:
         policy.require(actor, "registry.view", image.registry)
     check_image(image)
+    check_context(image)
     with transaction.atomic():
         # The host's row is the lock: two requests can't both find the name free.
         row_lock(Host.objects.all(), host.pk)
-        _check_name_is_free(image)
+        check_name_is_free(image.name, host_id=host.pk)
         image.save(force_insert=True)
         build_queue(image, trigger=BuildTrigger.CREATED, actor=actor)
         events.publish("image", image.pk)
@@ -68,10 +81,14 @@ def image_update(
         if changed.get("registry") is not None:
             policy.require(actor, "registry.view", current.registry)
         if current.kind == ImageKind.SNAPSHOT and set(changed) & SOURCE_COLUMNS:
-            raise Invalid("A snapshot can't be changed, only renamed, pushed or deleted.")
+            raise Invalid(
+                "What a snapshot holds can't be changed. Take another one from the workspace."
+            )
         check_image(current)
+        if set(changed) & CONTEXT_COLUMNS:
+            check_context(current)
         if "name" in changed:
-            _check_name_is_free(current)
+            check_name_is_free(current.name, host_id=current.host_id, other_than=current.pk)
         Image.objects.filter(pk=current.pk).update(
             **changed, revision=F("revision") + 1, updated_at=timezone.now()
         )
@@ -88,8 +105,6 @@ def image_build(*, actor: Actor, image: Image, expected_revision: int | None = N
     with transaction.atomic():
         current = _locked(image)
         check_revision(current.revision, expected_revision)
-        if current.kind == ImageKind.SNAPSHOT:
-            raise Conflict(f"Image {current.name} is a snapshot; there is nothing to build.")
         if not current.enabled:
             raise Conflict(f"Image {current.name} is disabled. Enable it first.")
         build = newest_build(current)
@@ -99,6 +114,8 @@ def image_build(*, actor: Actor, image: Image, expected_revision: int | None = N
                 "Wait for it, or cancel it.",
                 code="under_way",
             )
+        if current.kind == ImageKind.SNAPSHOT:
+            check_snapshot_retry(actor, current)
         build_queue(current, trigger=BuildTrigger.REQUESTED, actor=actor)
         events.publish("image", current.pk)
     return Image.objects.get(pk=image.pk)
@@ -116,11 +133,20 @@ def image_cancel(*, actor: Actor, image: Image, expected_revision: int | None = 
                 f"Image {current.name} has no build under way; there is nothing to cancel.",
                 code="nothing_under_way",
             )
-        Build.objects.filter(pk=build.pk).update(cancel_requested=True)
-        if build.status == BuildStatus.PENDING and not is_fresh(current.host, timezone.now()):
-            _cancel_without_agent(current, build)
+        build_end(current, build)
+    return Image.objects.get(pk=image.pk)
+
+
+def image_check(*, actor: Actor, image: Image, expected_revision: int | None = None) -> Image:
+    """Have the agent compare the image with its registry now, not only when the timer says."""
+    policy.require(actor, "image.modify", image)
+    with transaction.atomic():
+        current = _locked(image)
+        check_revision(current.revision, expected_revision)
+        if reason := check_refusal(current):
+            raise Conflict(reason, code="not_watched")
+        Image.objects.filter(pk=current.pk).update(check_requested=F("check_requested") + 1)
         host_desired_changed(current.host_id)
-        events.publish("build", build.pk)
         events.publish("image", current.pk)
     return Image.objects.get(pk=image.pk)
 
@@ -130,13 +156,7 @@ def image_delete(*, actor: Actor, image: Image, expected_revision: int | None = 
     with transaction.atomic():
         current = _locked(image)
         check_revision(current.revision, expected_revision)
-        users = list(current.workspaces.order_by("name").values_list("name", flat=True))
-        if users:
-            raise Conflict(
-                f"Image {current.name} is used by {', '.join(users)}. "
-                "Change or delete them first.",
-                code="in_use",
-            )
+        check_unused(current)
         ref = engine_ref(current)
         if _is_shared(current, ref):
             host_desired_changed(current.host_id)
@@ -166,23 +186,9 @@ def _apply(image: Image, fields: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _cancel_without_agent(image: Image, build: Build) -> None:
-    """Nobody listens and nothing has begun: waiting for a confirmation would take for ever."""
-    columns = {"status": BuildStatus.CANCELLED, "message": "Cancelled before it began."}
-    Build.objects.filter(pk=build.pk).update(**columns, finished_at=timezone.now())
-    Image.objects.filter(pk=image.pk).update(**columns, progress=None)
-
-
 def _is_shared(image: Image, ref: str) -> bool:
     """Two pulled images of one reference are one on the engine; the other one still needs it."""
     if image.kind != ImageKind.PULL:
         return False
     others = Image.objects.filter(host=image.host_id, kind=ImageKind.PULL).exclude(pk=image.pk)
     return any(engine_ref(other) == ref for other in others)
-
-
-def _check_name_is_free(image: Image) -> None:
-    if Image.objects.filter(host=image.host_id, name=image.name).exclude(pk=image.pk).exists():
-        raise Invalid.field(
-            "name", f"This host has an image named {image.name} already. Choose another name."
-        )

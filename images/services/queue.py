@@ -1,4 +1,4 @@
-"""Queueing of builds; shared by what users ask for and what agents report."""
+"""Queueing and ending of builds; shared by what users ask for and what agents report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from hosts.services.desired import host_desired_changed
+from hosts.status import is_fresh
 from images.choices import BuildStatus
 from images.models import Build, Image
 from trailer import events
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
 
 UNDER_WAY: Final = frozenset({BuildStatus.PENDING, BuildStatus.BUILDING})
+KEPT_BUILDS: Final = 50
 
 
 def build_queue(image: Image, *, trigger: BuildTrigger, actor: Actor = None) -> Build:
@@ -24,10 +26,27 @@ def build_queue(image: Image, *, trigger: BuildTrigger, actor: Actor = None) -> 
     number = (image.builds.aggregate(last=Max("number"))["last"] or 0) + 1
     _overtake(image, number)
     build = Build.objects.create(image=image, number=number, trigger=trigger, actor=actor)
+    _forget_old(image, number)
     Image.objects.filter(pk=image.pk).update(status=BuildStatus.PENDING, message="", progress=None)
     host_desired_changed(image.host_id)
     events.publish("build", build.pk)
     return build
+
+
+def build_end(image: Image, build: Build) -> None:
+    """Ask the agent to end a build, inside the caller's transaction with the host's row locked.
+
+    Only the agent's confirmation makes it cancelled, unless nobody listens and nothing has begun:
+    waiting would then take for ever. Needs `image.host` loaded.
+    """
+    Build.objects.filter(pk=build.pk).update(cancel_requested=True)
+    if build.status == BuildStatus.PENDING and not is_fresh(image.host, timezone.now()):
+        columns = {"status": BuildStatus.CANCELLED, "message": "Cancelled before it began."}
+        Build.objects.filter(pk=build.pk).update(**columns, finished_at=timezone.now())
+        Image.objects.filter(pk=image.pk).update(**columns, progress=None)
+    host_desired_changed(image.host_id)
+    events.publish("build", build.pk)
+    events.publish("image", image.pk)
 
 
 def _overtake(image: Image, number: int) -> None:
@@ -43,3 +62,9 @@ def _overtake(image: Image, number: int) -> None:
             }
         Build.objects.filter(pk=build.pk).update(**columns)
         events.publish("build", build.pk)
+
+
+def _forget_old(image: Image, number: int) -> None:
+    """The history has an end, logs included; what still runs stays until it is over."""
+    old = image.builds.filter(number__lte=number - KEPT_BUILDS)
+    old.exclude(status__in=UNDER_WAY).delete()

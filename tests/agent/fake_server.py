@@ -3,7 +3,7 @@
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -61,6 +61,8 @@ class FakeServer:
         self._body = b""
         self._version = 0
         self.raw_state: bytes | None = None
+        # Stands in for the socket: called after each new document.
+        self.nudge: Callable[[], None] = lambda: None
         self._server: ThreadingHTTPServer | None = None
         self._port = 0
 
@@ -99,6 +101,7 @@ class FakeServer:
                 **lists,
             )
             self._body = encode_state(state)
+        self.nudge()
 
     # --- what the agent said ---
 

@@ -29,6 +29,7 @@ class Running:
         identity = Identity(token=TOKEN, host_id=HOST_ID, host_key=HOST_KEY)
         http = HttpServer(server.url, token=TOKEN)
         self.supervisor = Supervisor(config, identity, runtime=runtime, server=http)
+        server.nudge = self.supervisor.poll.nudge
         self.code: int | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

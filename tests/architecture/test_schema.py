@@ -51,7 +51,8 @@ PATHS = {
 
 @cache
 def _schema() -> dict[str, Any]:
-    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    generator: Any = SchemaGenerator()  # type: ignore[no-untyped-call]
+    schema: dict[str, Any] = generator.get_schema(request=None, public=True)
     return schema
 
 

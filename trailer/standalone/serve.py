@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
@@ -47,7 +47,8 @@ def serve(say: Callable[[str], None]) -> None:
     )
     if agent is not None:
         # Before the port closes, so that the agent's last reports still arrive.
-        reactor.addSystemEventTrigger("before", "shutdown", deferToThread, agent.stop)
+        core: Any = reactor  # the stubs declare the trigger's arguments one place off
+        core.addSystemEventTrigger("before", "shutdown", deferToThread, agent.stop)
     try:
         server.run()
     finally:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from django.core.cache import cache
 
-from trailer.errors import ApplicationError
+from trailer.errors import Throttled
 
 _PER_MINUTE = 20
-
-
-class Throttled(ApplicationError):
-    code = "throttled"
-    status = 429
 
 
 def enrolment_throttle(address: str) -> None:
     key = f"enrol:{address}"
     cache.add(key, 0, timeout=60)
     if cache.incr(key) > _PER_MINUTE:
-        raise Throttled("Too many enrolments from this address. Wait a minute.")
+        raise Throttled("Too many enrolments from this address. Wait a minute.", retry_after=60)
