@@ -20,6 +20,7 @@ class Config:
     # What the engine's client reads: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
     engine_environment: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "INFO"
+    engine_workers: int = 8
 
 
 def read_config(environment: Mapping[str, str]) -> Config:
@@ -34,5 +35,15 @@ def read_config(environment: Mapping[str, str]) -> Config:
         state_dir=Path(state_dir),
         enrolment_token=environment.get("TRAILER_ENROLMENT_TOKEN", "").strip(),
         engine_environment={k: v for k, v in environment.items() if k.startswith("DOCKER_")},
+        engine_workers=_number(environment, "TRAILER_AGENT_ENGINE_WORKERS", 8),
         log_level=environment.get("TRAILER_AGENT_LOG_LEVEL", "INFO").upper(),
     )
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "").strip()
+    if not text:
+        return default
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise ConfigError(f"{name} must be a whole number from 1 to 64, not {text!r}.")
+    return int(text)

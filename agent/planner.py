@@ -8,6 +8,7 @@ from agent.diff.cleanup import Removals
 from agent.diff.images import diff_images
 from agent.diff.leftovers import find_leftovers
 from agent.diff.networks import diff_networks
+from agent.diff.readiness import Readiness
 from agent.diff.view import Knowledge, View
 from agent.diff.volumes import diff_volumes
 from agent.diff.workspaces import WorkspaceDiff
@@ -30,7 +31,8 @@ def make_plan(
     volumes = diff_volumes(view, plan)
     diff_images(view, plan)
     removals = Removals(view, plan)
-    WorkspaceDiff(view, plan, networks=networks, volumes=volumes, removals=removals).run()
+    ready = Readiness(view, plan, networks=networks, volumes=volumes, removals=removals)
+    WorkspaceDiff(view, plan, ready).run()
     removals.finish()
     plan.findings.append(LeftoversFinding(leftovers=find_leftovers(view)))
     return plan.build()

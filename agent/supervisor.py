@@ -109,7 +109,7 @@ class Supervisor:
             target=target,
             session=session,
             works=works,
-            executor=Executor(Ops(runtime, journal, works)),
+            executor=Executor(Ops(runtime, journal, works), workers=self._config.engine_workers),
             wake=wake,
             has_kvm=has_kvm(),
         )

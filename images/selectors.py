@@ -69,8 +69,8 @@ def check_refusal(image: Image) -> str:
         return f"Image {image.name} is of kind {image.kind}; only pulled images have a registry."
     if image.update_policy != UpdatePolicy.ALWAYS:
         return (
-            f"The update policy of image {image.name} is if_missing, which never looks at the "
-            "registry. Set it to always, or pull again."
+            f"Image {image.name} has the policy if_missing, which never looks at the registry. "
+            "Choose the policy always, or pull the image again."
         )
     if "@" in image.reference:
         return f"Image {image.name} is pinned to a digest, which never moves."
@@ -90,7 +90,7 @@ def rollback_users(image: Image) -> list[str]:
 
 @dataclass(frozen=True)
 class UnusedImages:
-    """Largest first. `total_bytes` is what goes with them: images share layers, so at most that."""
+    """Largest first. Images share layers, so at most `total_bytes` go with them."""
 
     images: list[Image]
     total_bytes: int

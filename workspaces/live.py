@@ -9,7 +9,8 @@ from uuid import UUID
 from hosts.models import Host, Network, Volume
 from hosts.status import host_badge, is_fresh, resource_badge
 from images.models import Image
-from images.status import image_badge
+from images.selectors import update_available
+from images.status import image_badge_of
 from workspaces.models import Workspace
 from workspaces.status import workspace_badge, workspace_is_fresh
 
@@ -72,9 +73,13 @@ def host_state(host: Host, now: datetime) -> State:
 
 
 def image_state(image: Image, now: datetime) -> State:
-    badge = image_badge(image.status)
+    badge = image_badge_of(image)
     state = _state("image", image.id, badge, image.message, fresh=is_fresh(image.host, now))
-    return state | {"revision": image.revision, "progress": image.progress}
+    return state | {
+        "revision": image.revision,
+        "progress": image.progress,
+        "update_available": update_available(image),
+    }
 
 
 def _resource_state(kind: str, row: Network | Volume, now: datetime) -> State:

@@ -52,10 +52,15 @@ class Watcher:
 
 
 class Executor:
-    def __init__(self, ops: Ops) -> None:
+    def __init__(self, ops: Ops, *, workers: int = ENGINE_WORKERS) -> None:
         self._ops = ops
-        self._engine_pool = ThreadPoolExecutor(ENGINE_WORKERS, thread_name_prefix="engine")
-        self._waiting_pool = ThreadPoolExecutor(WAITING_WORKERS, thread_name_prefix="waiting")
+        self._engine_pool = ThreadPoolExecutor(workers, thread_name_prefix="engine")
+        # With one worker there is one pool: steps then run strictly one after another.
+        self._waiting_pool = (
+            ThreadPoolExecutor(WAITING_WORKERS, thread_name_prefix="waiting")
+            if workers > 1
+            else self._engine_pool
+        )
         self._lock = threading.Lock()
         self._active: list[Execution] = []
         self.stopping = threading.Event()

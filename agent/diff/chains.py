@@ -200,11 +200,18 @@ def replace_briefly(chain: Chain, parts: Parts, old: ObservedContainer) -> None:
         chain.start(new, after=joined, begins="starting")
         return
     new, joined = chain.create(parts, container_name=spare, alias=chain.name, event="")
+    swap(chain, new, old, joined)
+
+
+def swap(chain: Chain, new: Ref, old: ObservedContainer, joined: tuple[int, ...] = ()) -> None:
+    """The new container stands ready under the spare name: stop, remove, rename, start."""
+    final = naming.container_name(chain.name)
     stopped = chain.stop(old, after=joined)
     removed = chain.remove(Ref(id=old.id), after=(*joined, *stopped))
     renamed = chain.rename(new, final, after=(removed,), event="replace")
     chain.start(new, after=(renamed,), begins="starting")
-    _undo(chain, new, (*joined, *stopped))
+    if joined:
+        _undo(chain, new, (*joined, *stopped))
 
 
 def replace_without_downtime(chain: Chain, parts: Parts, old: ObservedContainer) -> None:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from agent.diff.chains import Chain, Parts, replace_briefly, replace_without_downtime
-from agent.diff.images import workspace_image
+from agent.diff.chains import (
+    Chain,
+    Parts,
+    replace_briefly,
+    replace_without_downtime,
+    swap,
+)
+from agent.diff.current import changes_of, containers_of, is_current
 from agent.diff.in_place import in_place
-from agent.diff.networks import Ready
-from agent.diff.status import finding, is_crash_looping, workspace_finding
-from agent.diff.stored import changes_since, read_stored
+from agent.diff.status import is_crash_looping, workspace_finding
 from agent.diff.view import View, object_key
 from agent.protocol import naming
 from agent.protocol.compare import replaces_without_downtime
 from agent.steps import WORKSPACE, Ref
 
 if TYPE_CHECKING:
-    from agent.diff.cleanup import Removals
+    from agent.diff.readiness import Readiness
     from agent.observed import ObservedContainer
     from agent.plan import PlanBuilder
     from agent.protocol.report import FieldChange
@@ -30,22 +32,12 @@ STUCK_AFTER = 5.0
 
 
 class WorkspaceDiff:
-    """One per plan; `networks` and `volumes` say what a new container can rely on."""
+    """One per plan."""
 
-    def __init__(
-        self,
-        view: View,
-        plan: PlanBuilder,
-        *,
-        networks: dict[str, Ready],
-        volumes: dict[str, Ready],
-        removals: Removals,
-    ) -> None:
+    def __init__(self, view: View, plan: PlanBuilder, ready: Readiness) -> None:
         self._view = view
         self._plan = plan
-        self._networks = networks
-        self._volumes = volumes
-        self._removals = removals
+        self._ready = ready
 
     def run(self) -> None:
         for workspace in sorted(self._view.desired.workspaces, key=lambda w: (w.spec.name, w.id)):
@@ -53,14 +45,15 @@ class WorkspaceDiff:
                 self._diff(workspace)
 
     def _diff(self, workspace: DesiredWorkspace) -> None:
-        main, spares = self._containers(workspace)
+        main, spares = containers_of(self._view, workspace)
         if workspace.desired_state not in _STATES:
             message = f"State {workspace.desired_state} is not supported by this agent version."
-            self._find(workspace, main, status="error", message=message)
+            self._ready.find(workspace, main, status="error", message=message)
             return
+        enabled = self._view.desired.settings.enabled
         held = self._view.knows.held.get(object_key(WORKSPACE, workspace.id))
-        if held:
-            self._find(workspace, main, status="error", message=held)
+        if held and enabled:
+            self._ready.find(workspace, main, status="error", message=held)
             return
         for container in (main, *spares):
             if container and container.id not in self._view.knows.owned_ids:
@@ -68,7 +61,7 @@ class WorkspaceDiff:
         if main and main.state in {"removing", "dead"}:
             self._going(workspace, main)
             return
-        if workspace.desired_state == "stopped" or not self._view.desired.settings.enabled:
+        if workspace.desired_state == "stopped" or not enabled:
             self._stopped(workspace, main, spares)
         elif main is None:
             self._absent(workspace, spares)
@@ -84,7 +77,7 @@ class WorkspaceDiff:
             self._chain(workspace, "container is dead").remove(Ref(id=main.id))
         else:
             message = "The engine does not finish removing the old container."
-            self._find(workspace, main, status="error", message=message)
+            self._ready.find(workspace, main, status="error", message=message)
 
     # --- desired stopped ----------------------------------------------------------------------
 
@@ -113,15 +106,15 @@ class WorkspaceDiff:
     # --- desired running ----------------------------------------------------------------------
 
     def _absent(self, workspace: DesiredWorkspace, spares: tuple[ObservedContainer, ...]) -> None:
-        after = self._free_name(workspace, naming.container_name(workspace.spec.name))
+        after = self._ready.free_name(workspace, naming.container_name(workspace.spec.name))
         if after is None:
             return
         removed_by_hand = workspace.id in self._view.knows.containers
-        ready = next((spare for spare in spares if self._is_current(workspace, spare)), None)
+        ready = next((spare for spare in spares if is_current(self._view, workspace, spare)), None)
         if ready:
             self._finish_swap(workspace, ready, spares, after)
             return
-        parts = self._parts(workspace, None)
+        parts = self._ready.parts(workspace, None)
         if parts is None:
             return
         after += self._remove_spares(workspace, spares)
@@ -158,16 +151,16 @@ class WorkspaceDiff:
         main: ObservedContainer,
         spares: tuple[ObservedContainer, ...],
     ) -> None:
-        changes = self._changes(workspace, main)
+        changes = changes_of(self._view, workspace, main)
         if changes:
             self._replace(workspace, main, spares, changes)
             return
-        ready = self._network_refs(workspace, main)
-        if ready is None:
+        networks = self._ready.network_refs(workspace, main)
+        if networks is None:
             return
         self._remove_spares(workspace, spares)
         before = len(self._plan.nodes)
-        in_place(self._chain(workspace, ""), main, ready)
+        in_place(self._chain(workspace, ""), main, networks)
         if len(self._plan.nodes) == before and not spares:
             now = self._view.now
             self._plan.findings.append(workspace_finding(workspace, main, now=now))
@@ -181,11 +174,11 @@ class WorkspaceDiff:
         spares: tuple[ObservedContainer, ...],
         changes: tuple[FieldChange, ...],
     ) -> None:
-        parts = self._parts(workspace, main)
+        parts = self._ready.parts(workspace, main)
         if parts is None:
             return
         if spares:
-            self._resume(workspace, main, spares)
+            self._resume(workspace, main, spares, parts, changes)
             return
         fields = [change.field for change in changes]
         cause = "changed: " + ", ".join(dict.fromkeys(fields))
@@ -206,122 +199,19 @@ class WorkspaceDiff:
         workspace: DesiredWorkspace,
         main: ObservedContainer,
         spares: tuple[ObservedContainer, ...],
+        parts: Parts,
+        changes: tuple[FieldChange, ...],
     ) -> None:
-        """A replace was interrupted. If the new container serves and the old one does not, the old
-        one goes; otherwise the left-over goes first and the next look starts again."""
-        ready = next((s for s in spares if s.is_up and self._is_current(workspace, s)), None)
-        if ready and not main.is_up:
-            chain = self._chain(workspace, "finishing an interrupted replace")
+        """A replace was interrupted. A new container that stands ready takes over; otherwise the
+        left-over goes first and the next look starts again."""
+        chain = self._chain(workspace, "finishing an interrupted replace", changes)
+        ready = next((s for s in spares if is_current(self._view, workspace, s)), None)
+        if ready and len(spares) == 1 and ready.is_up and not main.is_up:
             self._finish_swap(workspace, ready, spares, (chain.remove(Ref(id=main.id)),))
+        elif ready and len(spares) == 1 and _stands_ready(workspace, ready, parts):
+            swap(chain, Ref(id=ready.id), main)
         else:
             self._remove_spares(workspace, spares)
-
-    # --- what is there and what is needed --------------------------------------------------------
-
-    def _containers(
-        self, workspace: DesiredWorkspace
-    ) -> tuple[ObservedContainer | None, tuple[ObservedContainer, ...]]:
-        """The workspace's container (by name, else the one the journal knows) and the others."""
-        owned = self._view.owned_containers.get(workspace.id, ())
-        name = naming.container_name(workspace.spec.name)
-        known = self._view.knows.containers.get(workspace.id, "")
-        main = next((c for c in owned if c.name == name), None)
-        plain = [c for c in owned if not c.name.endswith("-next")]
-        main = main or next((c for c in plain if c.id == known), None)
-        main = main or next(iter(plain), None)
-        return main, tuple(c for c in owned if c is not main)
-
-    def _is_current(self, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
-        stored = read_stored(container.labels)
-        return (
-            stored is not None
-            and container.state in {"created", "running"}
-            and container.health in {"", "healthy"}
-            and not self._changes(workspace, container)
-        )
-
-    def _changes(
-        self, workspace: DesiredWorkspace, container: ObservedContainer
-    ) -> tuple[FieldChange, ...]:
-        stored = read_stored(container.labels)
-        wanted = workspace.spec
-        if stored is not None:
-            image_id = self._image_id(workspace, stored.spec.image_engine_id)
-            wanted = msgspec.structs.replace(wanted, image_engine_id=image_id)
-        return changes_since(
-            stored,
-            wanted,
-            revision=workspace.revision,
-            host_key=self._view.knows.host_key,
-            router_mode=self._view.desired.settings.router.mode,
-        )
-
-    def _image_id(self, workspace: DesiredWorkspace, current: str) -> str:
-        """The engine id to compare with; one the engine does not have cannot be asked for."""
-        wanted = workspace.spec.image_engine_id
-        if not wanted or wanted == current or wanted in self._view.images_by_ref:
-            return wanted
-        here = self._view.image_at(workspace.spec.image_ref)
-        return here.id if here else current
-
-    def _parts(self, workspace: DesiredWorkspace, main: ObservedContainer | None) -> Parts | None:
-        """None (and a finding that says why) unless a new container could be made now."""
-        state = workspace_image(self._view, workspace.spec)
-        if state.image is None:
-            self._blocked(workspace, main, state.problem, waiting=state.waiting)
-            return None
-        if workspace.spec.nested_virtualization and not self._view.knows.has_kvm:
-            message = "Nested virtualisation needs /dev/kvm, which this host does not have."
-            self._blocked(workspace, main, message, waiting=False)
-            return None
-        networks = self._network_refs(workspace, main)
-        if networks is None:
-            return None
-        after = self._awaited(workspace)
-        for mount in workspace.spec.mounts:
-            volume = self._volumes.get(mount.volume_id, Ready())
-            if volume.problem:
-                self._blocked(workspace, main, volume.problem, waiting=volume.waiting)
-                return None
-            after += volume.after
-        return Parts(image=state.image, networks=networks, after=after)
-
-    def _network_refs(
-        self, workspace: DesiredWorkspace, main: ObservedContainer | None
-    ) -> tuple[Ref, ...] | None:
-        refs = []
-        for network_id in sorted(set(workspace.spec.network_ids)):
-            missing = Ready(problem=f"Network {network_id} is not known on this host.")
-            ready = self._networks.get(network_id, missing)
-            if ready.ref is None:
-                self._blocked(workspace, main, ready.problem, waiting=ready.waiting)
-                return None
-            refs.append(ready.ref)
-        return tuple(refs)
-
-    def _awaited(self, workspace: DesiredWorkspace) -> tuple[int, ...]:
-        ids = set(workspace.spec.network_ids)
-        return tuple(node for id_ in sorted(ids) for node in self._networks[id_].after)
-
-    def _free_name(self, workspace: DesiredWorkspace, name: str) -> tuple[int, ...] | None:
-        """Steps that free the name; None (and a finding) when somebody else keeps it."""
-        holder = self._view.containers_by_name.get(name)
-        if holder is None:
-            return ()
-        if self._view.owns_container(holder):
-            nodes = self._removals.remove_now(holder)
-            if nodes:
-                return nodes
-            message = f"Waiting for the name {name}: another workspace still has it."
-            self._find(workspace, None, status="deployment_pending", message=message)
-            self._plan.recheck(1.0)
-            return None
-        message = (
-            f"The name {name} is held by container {holder.name} ({holder.short_id}), "
-            "which Trailer did not make; rename or remove it."
-        )
-        self._find(workspace, None, status="error", message=message)
-        return None
 
     # --- small words -----------------------------------------------------------------------------
 
@@ -338,23 +228,11 @@ class WorkspaceDiff:
         chain = self._chain(workspace, "left over from an interrupted replace")
         return tuple(chain.remove(Ref(id=spare.id), after=chain.stop(spare)) for spare in spares)
 
-    def _blocked(
-        self,
-        workspace: DesiredWorkspace,
-        main: ObservedContainer | None,
-        message: str,
-        *,
-        waiting: bool,
-    ) -> None:
-        status = "deployment_pending" if waiting else "error"
-        self._find(workspace, main, status=status, message=message)
 
-    def _find(
-        self,
-        workspace: DesiredWorkspace,
-        container: ObservedContainer | None,
-        *,
-        status: str,
-        message: str,
-    ) -> None:
-        self._plan.findings.append(finding(workspace, container, status=status, message=message))
+def _stands_ready(workspace: DesiredWorkspace, spare: ObservedContainer, parts: Parts) -> bool:
+    """Made for a swap and complete: never started, on all its networks under its alias."""
+    if spare.state != "created" or parts.after:
+        return False
+    name = workspace.spec.name
+    joined = {place.network_id for place in spare.attachments if name in place.aliases}
+    return all(ref.id in joined for ref in parts.networks)

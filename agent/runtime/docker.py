@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import Conflict, EngineError, NotFound
-from agent.image_refs import split_tag
 from agent.observed import ObservedContainer, ObservedImage, ObservedState
 from agent.protocol import naming
 from agent.runtime import docker_parse as parse
@@ -14,19 +13,16 @@ from agent.runtime.docker_client import (
     CHANGE,
     Connections,
     CuttableStream,
-    RecordingClient,
 )
-from agent.runtime.docker_output import build_output, pull_output
+from agent.runtime.docker_images import open_build, open_pull
 from agent.runtime.docker_requests import (
-    DOCKERFILE_NAME,
-    build_context,
     container_config,
     network_config,
 )
 from agent.runtime.port import EngineEvent, Health, Look, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from agent.engine_requests import (
         BuildRequest,
@@ -45,7 +41,6 @@ _EVENTS = {
     ],
 }
 _TAIL_LINES = 10
-PULL_IDLE = 120
 
 
 class DockerRuntime:
@@ -257,48 +252,12 @@ class DockerRuntime:
             return
 
     def pull_image(self, ref: str, credential: Credential | None) -> CuttableStream[Output]:
-        client = self._engine.own_client(PULL_IDLE)
-        repository, tag = split_tag(ref)
-        auth = {} if credential is None else _auth(credential)
-        raw = self._engine.run(
-            lambda _: client.pull(repository, tag=tag, stream=True, decode=True, auth_config=auth)
-        )
-        return CuttableStream(pull_output(raw), client)
+        return open_pull(self._engine, ref, credential)
 
     def build_image(
         self, request: BuildRequest, credential: Credential | None
     ) -> CuttableStream[Output]:
-        client = self._engine.own_client(request.idle_timeout)
-        if credential is not None:
-            client.build_credentials = {credential.server: _auth(credential)}
-        raw = self._engine.run(lambda _: _start_build(client, request))
-        return CuttableStream(build_output(raw), client)
-
-
-def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any]:
-    answer: Iterator[Any] = client.build(
-        fileobj=build_context(request),
-        custom_context=True,
-        dockerfile=DOCKERFILE_NAME,
-        tag=request.ref,
-        buildargs=dict(request.build_args),
-        target=request.target or None,
-        pull=request.pull_base,
-        labels=dict(request.labels),
-        rm=True,
-        forcerm=True,
-        decode=True,
-        timeout=request.idle_timeout,
-    )
-    return answer
-
-
-def _auth(credential: Credential) -> dict[str, str]:
-    return {
-        "username": credential.username,
-        "password": credential.password,
-        "serveraddress": credential.server,
-    }
+        return open_build(self._engine, request, credential)
 
 
 def _matters(container: ObservedContainer, look: Look) -> bool:

@@ -9,7 +9,8 @@ from rest_framework import serializers
 
 from hosts.status import is_fresh
 from images.models import Build, Image, Registry
-from images.status import image_badge
+from images.selectors import update_available
+from images.status import image_badge, image_badge_of
 
 
 class RegistryOutput(serializers.ModelSerializer[Registry]):
@@ -42,6 +43,9 @@ class ImageOutput(serializers.ModelSerializer[Image]):
     status_label = serializers.SerializerMethodField()
     fresh = serializers.SerializerMethodField()
     allowed_actions = serializers.SerializerMethodField()
+    update_available = serializers.SerializerMethodField(
+        help_text="The registry was seen with another digest than the one on the host."
+    )
 
     class Meta:
         model = Image
@@ -49,8 +53,9 @@ class ImageOutput(serializers.ModelSerializer[Image]):
             *("id", "name", "host", "kind", "dockerfile", "files", "build_args", "target"),
             *("pull_base", "reference", "registry", "update_policy", "push", "enabled"),
             *("status", "status_label", "message", "progress", "fresh", "allowed_actions"),
-            *("digest", "engine_id", "size_bytes", "source_workspace", "current_build"),
-            *("available_digest", "observed_at", "owner", "revision", "created_at", "updated_at"),
+            *("digest", "engine_id", "size_bytes", "source_workspace", "source_image"),
+            *("current_build", "available_digest", "update_available", "observed_at", "owner"),
+            *("revision", "created_at", "updated_at"),
         )
         read_only_fields = fields
 
@@ -61,21 +66,52 @@ class ImageOutput(serializers.ModelSerializer[Image]):
         return is_fresh(image.host, timezone.now())
 
     def get_allowed_actions(self, image: Image) -> list[str]:
-        return list(image_badge(image.status).actions)
+        return list(image_badge_of(image).actions)
+
+    def get_update_available(self, image: Image) -> bool:
+        return update_available(image)
+
+
+class UnusedImageOutput(serializers.ModelSerializer[Image]):
+    class Meta:
+        model = Image
+        fields = ("id", "name", "kind", "size_bytes", "created_at")
+        read_only_fields = fields
+
+
+class UnusedImagesOutput(serializers.Serializer[Any]):
+    """A page of a list, and what deleting the whole list frees."""
+
+    count = serializers.IntegerField()
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    total_bytes = serializers.IntegerField(
+        help_text="Of all pages; at most this much is freed, since images share layers."
+    )
+    results = UnusedImageOutput(many=True)
 
 
 class BuildOutput(serializers.ModelSerializer[Build]):
     actor = serializers.CharField(source="actor.username", default=None, allow_null=True)
     status_label = serializers.SerializerMethodField()
+    duration_s = serializers.SerializerMethodField(
+        help_text="Seconds it took, or has taken so far; null before it began."
+    )
 
     class Meta:
         model = Build
         fields = (
             *("id", "image", "number", "trigger", "actor", "status", "status_label", "message"),
             *("progress", "cancel_requested", "digest", "engine_id", "size_bytes", "log_bytes"),
-            *("created_at", "started_at", "finished_at"),
+            *("created_at", "started_at", "finished_at", "duration_s"),
         )
         read_only_fields = fields
 
     def get_status_label(self, build: Build) -> str:
         return image_badge(build.status).label
+
+    def get_duration_s(self, build: Build) -> float | None:
+        if build.started_at is None:
+            return None
+        end = build.finished_at or timezone.now()
+        return round(max(0.0, (end - build.started_at).total_seconds()), 3)

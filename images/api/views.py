@@ -11,13 +11,15 @@ from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from hosts.models import Host
 from hosts.selectors import host_for
 from images.api import filters, inputs, outputs
 from images.models import Build, Image, Registry
-from images.selectors import registry_for, with_current_build
+from images.selectors import registry_for, unused_images, with_current_build
 from images.services.images import (
     image_build,
     image_cancel,
+    image_check,
     image_create,
     image_delete,
     image_update,
@@ -117,6 +119,16 @@ class ImageViewSet(ResourceViewSet[Image]):
         )
         return self.answer(image.pk, 202)
 
+    @extend_schema(request=NoInput, responses={202: outputs.ImageOutput}, parameters=[IF_MATCH])
+    @action(detail=True, methods=["post"])
+    def check(self, request: Request, pk: str) -> Response:
+        """Compare with the registry now; what is newer is pulled, as the update policy says."""
+        self.given(NoInput)
+        image = image_check(
+            actor=request.user, image=self.get_object(), expected_revision=self.seen_revision
+        )
+        return self.answer(image.pk, 202)
+
     @extend_schema(responses=outputs.BuildOutput(many=True), filters=False)
     @action(detail=True, serializer_class=outputs.BuildOutput, filter_backends=[])
     def builds(self, request: Request, pk: str) -> Response:
@@ -176,3 +188,27 @@ class BuildViewSet(mixins.RetrieveModelMixin, viewsets.GenericViewSet[Build]):
                 "Trailer-Log-Complete": "true" if complete else "false",
             },
         )
+
+
+class HostImagesViewSet(viewsets.GenericViewSet[Host]):
+    """What hosts, which know nothing of images, can't answer themselves."""
+
+    queryset = Host.objects.all()
+
+    def get_queryset(self) -> QuerySet[Host]:
+        return Host.objects.visible_to(self.request.user)
+
+    @extend_schema(
+        responses=outputs.UnusedImagesOutput,
+        parameters=[OpenApiParameter("page", int), OpenApiParameter("page_size", int)],
+        filters=False,
+    )
+    @action(detail=True, url_path="unused-images", filter_backends=[])
+    def unused_images(self, request: Request, pk: str) -> Response:
+        """Images that no workspace and no stored revision of one refers to, largest first."""
+        unused = unused_images(actor=request.user, host=self.get_object())
+        rows: Any = unused.images
+        page: list[Any] | None = self.paginate_queryset(rows)
+        answer = self.get_paginated_response(outputs.UnusedImageOutput(page, many=True).data)
+        answer.data["total_bytes"] = unused.total_bytes
+        return answer

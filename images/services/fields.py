@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from images.models import Image, Registry
 
-NAME_LIMIT: Final = 128
 DOCKERFILE_LIMIT: Final = 1024 * 1024
 PATH_LIMIT: Final = 255
 
@@ -75,8 +74,8 @@ def check_image(image: Image) -> None:
 
 def check_context(image: Image) -> None:
     """Needs a checked image with its host; a host that shrank must not block unrelated edits."""
-    size = len(image.dockerfile.encode())
-    size += sum(len(file["path"].encode()) + len(file["content"].encode()) for file in image.files)
+    texts = [image.dockerfile, *(text for file in image.files for text in file.values())]
+    size = sum(len(text.encode(errors="surrogatepass")) for text in texts)
     limit = image.host.build_context_bytes
     if size > limit:
         raise Invalid.field(

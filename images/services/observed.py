@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
@@ -19,7 +20,7 @@ from images.choices import (
     UpdatePolicy,
 )
 from images.models import Build, Image
-from images.selectors import newest_build
+from images.selectors import newest_build, same_digest
 from images.services.queue import UNDER_WAY, build_queue
 from trailer import events
 from trailer.errors import Invalid
@@ -66,7 +67,10 @@ def build_observed(host: Host, item: BuildReport, epoch: int) -> bool:
 
 
 def image_observed(host: Host, item: ImageObserved, epoch: int) -> bool:
-    """What the engine holds outside a build: it vanished, or the registry has a newer one."""
+    """What the engine holds outside a build: it vanished, or the registry has a newer one.
+
+    A look at the registry that failed says so in the message and changes nothing else.
+    """
     with transaction.atomic():
         row_lock(Host.objects.all(), host.pk)
         image = (
@@ -81,7 +85,7 @@ def image_observed(host: Host, item: ImageObserved, epoch: int) -> bool:
         Image.objects.filter(pk=image.pk).update(
             **changed, observed_at=timezone.now(), report_epoch=epoch, report_seq=item.seq
         )
-        if trigger := _wanted_build(image, item):
+        if trigger := _wanted_build(image, item, host):
             build_queue(image, trigger=trigger)
         elif "engine_id" in changed:
             host_desired_changed(host.pk)
@@ -118,6 +122,9 @@ def _copy_to_image(build: Build, item: BuildReport) -> None:
     }
     if item.status == BuildStatus.FINISHED:
         columns |= _result(item) | {"observed_at": timezone.now()}
+        if build.trigger == BuildTrigger.CHANGED:
+            # What the registry was seen with belongs to the old reference.
+            columns["available_digest"] = ""
     Image.objects.filter(pk=build.image_id).update(**columns)
 
 
@@ -137,6 +144,9 @@ def _image_columns(image: Image, item: ImageObserved) -> dict[str, Any]:
         columns |= {"engine_id": "", "size_bytes": None}
         if image.kind == ImageKind.SNAPSHOT and not item.message:
             columns["message"] = "The snapshot is no longer on its host, and can't be made again."
+    elif item.engine_id == image.engine_id:
+        # What a short report leaves out is no news about an image that is still the same.
+        columns |= {name: value for name, value in _result(item).items() if value}
     elif item.engine_id:
         columns |= _result(item)
     if item.available_digest:
@@ -144,28 +154,38 @@ def _image_columns(image: Image, item: ImageObserved) -> dict[str, Any]:
     return columns
 
 
-def _wanted_build(image: Image, item: ImageObserved) -> BuildTrigger | None:
-    """Only a finished image is made again by itself: a failed one would fail for ever."""
-    if image.status != BuildStatus.FINISHED or not image.enabled:
+def _wanted_build(image: Image, item: ImageObserved, host: Host) -> BuildTrigger | None:
+    """A failed image is not made again by itself, since it might fail for ever; but a pull whose
+    registry answers again is."""
+    if not image.enabled or image.kind == ImageKind.SNAPSHOT:
         return None
-    if image.kind == ImageKind.SNAPSHOT:
+    if image.status == BuildStatus.FAILED:
+        wanted = _differs(image, item) and _has_rested(image, host)
+        return BuildTrigger.UPDATE if wanted else None
+    if image.status != BuildStatus.FINISHED:
         return None
     if not item.present:
         return BuildTrigger.MISSING
-    newer = (
-        image.kind == ImageKind.PULL
-        and image.update_policy == UpdatePolicy.ALWAYS
-        and bool(item.available_digest)
-        # Told once per digest: a registry whose digests never match must not cause endless pulls.
-        and item.available_digest != image.available_digest
-        and _bare(item.available_digest) != _bare(item.digest or image.digest)
-    )
-    return BuildTrigger.UPDATE if newer else None
+    # Told once per digest: a registry whose digests never match must not cause endless pulls.
+    is_news = item.available_digest != image.available_digest
+    return BuildTrigger.UPDATE if is_news and _differs(image, item) else None
 
 
-def _bare(digest: str) -> str:
-    """`name@sha256:…` and `sha256:…` say the same."""
-    return digest.rpartition("@")[2]
+def _differs(image: Image, item: ImageObserved) -> bool:
+    """The policy follows the registry, and the registry has what the host has not."""
+    if image.kind != ImageKind.PULL or image.update_policy != UpdatePolicy.ALWAYS:
+        return False
+    if not item.available_digest:
+        return False
+    return not item.present or not same_digest(item.available_digest, item.digest or image.digest)
+
+
+def _has_rested(image: Image, host: Host) -> bool:
+    """Retries come no faster than looks at the registry, however often agents report."""
+    newest = newest_build(image)
+    if newest is None or newest.finished_at is None:
+        return False
+    return timezone.now() - newest.finished_at >= timedelta(seconds=host.update_interval)
 
 
 def _percent(progress: int | None) -> int | None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from images.choices import BuildStatus, BuildTrigger, ImageKind
 from images.models import Image
 from images.selectors import newest_build
-from images.services.fields import NAME_LIMIT, check_image
+from images.services.fields import check_image
 from images.services.queue import UNDER_WAY, build_end, build_queue
 from images.services.rules import check_name_is_free
 from trailer import events, policy
@@ -76,7 +76,8 @@ def check_snapshot_retry(actor: Actor, image: Image) -> None:
             f"Image {image.name} is a snapshot and stays as it is. "
             "Take another snapshot from the workspace."
         )
-    workspace = image.host.workspaces.filter(pk=image.source_workspace).first()
+    source = image.source_workspace
+    workspace = image.host.workspaces.filter(pk=source).first() if source else None
     if workspace is None:
         raise Conflict(
             f"The workspace that {image.name} was to be a snapshot of is gone. "
@@ -103,7 +104,7 @@ def _under_way(workspace_id: UUID) -> QuerySet[Image]:
 def _made_up_name(workspace_name: str, host: Host) -> str:
     """`<workspace>-<UTC time>`; two within one second are told apart by a number."""
     moment = timezone.now().astimezone(UTC).strftime("%Y%m%d-%H%M%S")
-    wanted = f"{workspace_name[: NAME_LIMIT // 2]}-{moment}"
+    wanted = f"{workspace_name}-{moment}"
     taken = set(
         Image.objects.filter(host=host, name__startswith=wanted).values_list("name", flat=True)
     )

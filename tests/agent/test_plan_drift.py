@@ -170,6 +170,26 @@ def test_a_replacement_that_serves_alone_takes_over(bench: Bench) -> None:
     )
 
 
+def test_a_replacement_that_was_made_but_not_started_is_used(bench: Bench) -> None:
+    deployed(bench)
+    desired = document(workspaces=(workspace(revision=2, env={"A": "1"}),))
+    bench.settle(desired)
+    new = by_hand(bench.runtime, name="trailer-web-next", state="created")
+    made = bench.runtime.named("trailer-web-next")
+    assert made is not None
+    bench.settle(document(workspaces=(workspace(),)))
+    bench.runtime.containers[made.id] = made
+    old = bench.runtime.named("trailer-web")
+    assert old is not None
+    because = "finishing an interrupted replace"
+    assert bench.plan(desired).render() == (
+        f"1. stop_container 'web' ({old.short_id}): {because}\n"
+        f"2. remove_container 'web' ({old.short_id}): {because} <- 1\n"
+        f"3. rename_container 'web' ({new} to trailer-web): {because} [env] <- 2\n"
+        f"4. start_container 'web' ({new}): {because} <- 3"
+    )
+
+
 def test_a_container_on_its_way_out_is_waited_for(bench: Bench) -> None:
     desired = deployed(bench)
     old = by_hand(bench.runtime, state="dead")

@@ -53,6 +53,7 @@ TABLE = {
     "hosts/{id}/enrolment/": Route("host", "POST", FORBIDDEN),
     "hosts/{id}/leftovers/": Route("host", "GET", FORBIDDEN),
     "hosts/{id}/confirm-state/": Route("host", "POST", FORBIDDEN),
+    "hosts/{id}/unused-images/": Route("host", "GET", OPEN),
     "networks/": Route("", "GET", OPEN),
     "networks/{id}/": Route("network", "GET PATCH DELETE", HIDDEN),
     "volumes/": Route("", "GET", OPEN),
@@ -64,6 +65,7 @@ TABLE = {
     "images/{id}/build/": Route("image", "POST", HIDDEN),
     "images/{id}/builds/": Route("image", "GET", HIDDEN),
     "images/{id}/cancel/": Route("image", "POST", HIDDEN),
+    "images/{id}/check/": Route("image", "POST", HIDDEN),
     "builds/{id}/": Route("build", "GET", HIDDEN),
     "builds/{id}/log/": Route("build", "GET", HIDDEN),
     "workspaces/": Route("", "GET", OPEN),
@@ -74,6 +76,7 @@ TABLE = {
     "workspaces/{id}/redeploy/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/revisions/": Route("workspace", "GET", HIDDEN),
     "workspaces/{id}/rollback/": Route("workspace", "POST", HIDDEN),
+    "workspaces/{id}/snapshot/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/start/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/stop/": Route("workspace", "POST", HIDDEN),
 }

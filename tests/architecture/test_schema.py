@@ -35,6 +35,8 @@ PATHS = {
     "/api/v1/hosts/{id}/leftovers/": {"get"},
     "/api/v1/images/{id}/build/": {"post"},
     "/api/v1/images/{id}/cancel/": {"post"},
+    "/api/v1/images/{id}/check/": {"post"},
+    "/api/v1/hosts/{id}/unused-images/": {"get"},
     "/api/v1/images/{id}/builds/": {"get"},
     "/api/v1/builds/{id}/": {"get"},
     "/api/v1/builds/{id}/log/": {"get"},
@@ -44,7 +46,7 @@ PATHS = {
     "/api/v1/workspaces/{id}/revisions/": {"get"},
     **{
         f"/api/v1/workspaces/{{id}}/{action}/": {"post"}
-        for action in ("start", "stop", "redeploy", "clone", "rollback")
+        for action in ("start", "stop", "redeploy", "snapshot", "clone", "rollback")
     },
 }
 

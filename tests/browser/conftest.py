@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.ground.server import PASSWORD, USERNAME, RunningTrailer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 __all__ = ["browser", "browser_context", "page", "page_errors"]
 
@@ -34,10 +34,22 @@ def agent(pages_server: RunningTrailer) -> PretendAgent:
     return PretendAgent(pages_server).connect()
 
 
+@pytest.fixture(scope="session")
+def session_cookies(browser: Browser, pages_server: RunningTrailer) -> list[Any]:
+    """The administrator's session, made once: checking a password is slow by design."""
+    context = browser.new_context()
+    sign_in(context.new_page(), pages_server)
+    cookies = context.cookies()
+    context.close()
+    return cookies
+
+
 @pytest.fixture
-def signed_in(page: Page, pages_server: RunningTrailer) -> Page:
+def signed_in(page: Page, pages_server: RunningTrailer, session_cookies: list[Any]) -> Page:
     """A page of the administrator, on the dashboard."""
-    return sign_in(page, pages_server)
+    page.context.add_cookies(session_cookies)
+    page.goto(f"{pages_server.url}/")
+    return page
 
 
 def sign_in(page: Page, server: RunningTrailer) -> Page:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import assert_no_errors, sign_in
+from tests.browser.conftest import assert_no_errors
 from tests.browser.pretend_agent import PretendAgent
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ def test_what_a_silent_host_left_behind_becomes_stale_and_fresh_again(
 
 
 def test_a_lost_server_is_told_and_its_return_needs_no_reload(
-    page: Page, pages_server: RunningTrailer, page_errors: list[str]
+    signed_in: Page, pages_server: RunningTrailer
 ) -> None:
-    sign_in(page, pages_server)
+    page = signed_in
     agent = PretendAgent(pages_server).connect()
     workspace = agent.workspace()
     page.goto(f"{pages_server.url}/workspaces/{workspace['id']}/")
@@ -141,4 +141,3 @@ def test_a_lost_server_is_told_and_its_return_needs_no_reload(
     expect(offline).to_be_hidden(timeout=30_000)
     expect(badge(page, "workspace", workspace)).to_have_text("Running")
     assert_not_reloaded(page)
-    page_errors.clear()

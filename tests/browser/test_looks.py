@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import assert_no_errors, sign_in
 from tests.ground.browser import save_screenshot
+from tests.ground.server import PASSWORD
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -65,6 +66,7 @@ def test_nothing_sticks_out_of_any_page(
     width: int,
     theme: str,
     browser: Browser,
+    session_cookies: list[Any],
     agent: PretendAgent,
     ids: dict[str, str],
 ) -> None:
@@ -77,7 +79,7 @@ def test_nothing_sticks_out_of_any_page(
     page = context.new_page()
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-    sign_in(page, agent.trailer)
+    context.add_cookies(session_cookies)
     for name, address in PAGES.items():
         page.goto(agent.trailer.url + address.format(**ids))
         expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -159,10 +161,23 @@ def test_tabs_open_in_place_and_the_way_back_works(signed_in: Page, agent: Prete
     expect(page.get_by_role("heading", name="Specification")).to_be_visible()
 
 
-def test_signing_out_ends_it(signed_in: Page, pages_server: RunningTrailer) -> None:
-    page = signed_in
+def test_signing_out_ends_it(page: Page, pages_server: RunningTrailer) -> None:
+    # A session of its own: the other tests share theirs.
+    sign_in(page, pages_server)
     page.get_by_label("Account of admin").click()
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{pages_server.url}/login/")
     page.goto(f"{pages_server.url}/hosts/")
     page.wait_for_url(f"{pages_server.url}/login/?next=/hosts/")
+
+
+def test_a_wrong_password_is_told_in_a_sentence(page: Page, pages_server: RunningTrailer) -> None:
+    page.goto(f"{pages_server.url}/login/?next=/images/")
+    page.get_by_label("Username").fill("admin")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("do not match an account")
+    expect(page.get_by_label("Username")).to_have_value("admin")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{pages_server.url}/images/")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from agent.config import Config
 from agent.runtime.docker import DockerRuntime
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from agent.apply.executor import Execution
     from agent.loop.wake import Reasons
     from tests.engine.desired_host import DesiredHost
+    from tests.ground.proxy import DockerApiProxy
 
 
 class AgentInside:
@@ -120,21 +120,20 @@ class AgentInside:
         threading.Event().wait(0.15)
         return self.is_at_rest() and self.cycles == before
 
-    def look_again(self, timeout: float = 30.0) -> None:
-        """One full observation that begins now, and the end of all it starts."""
+    def look_again_while_busy(self, timeout: float = 30.0) -> None:
+        """One full observation that begins now; what it starts, and older work, may go on."""
         with self._lock:
             before = self._full_ended
         self.supervisor.parts.wake.request("test", full=True)
         eventually(lambda: self._full_ended > before, timeout, "no full look", interval=0.01)
+
+    def look_again(self, timeout: float = 30.0) -> None:
+        """One full observation that begins now, and the end of all it starts."""
+        self.look_again_while_busy(timeout)
         self.settle(timeout)
 
 
-def quiet_logs() -> None:
-    """A hundred tests of agents would drown a failure's own lines."""
-    logging.getLogger("agent").setLevel(logging.WARNING)
-
-
-def silent(agent: AgentInside, proxy: Any) -> None:
+def silent(agent: AgentInside, proxy: DockerApiProxy) -> None:
     """Fail unless the next full observation changes nothing on the engine."""
     proxy.forget_calls()
     agent.look_again()

@@ -17,7 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 class AgentProcess:
     """Started and killed at will; its log is shown when an assertion needs it."""
 
-    def __init__(self, server: FakeServer, docker_host: str, state_dir: Path) -> None:
+    def __init__(
+        self, server: FakeServer, docker_host: str, state_dir: Path, **environment: str
+    ) -> None:
         self.state_dir = state_dir
         self.lines: list[str] = []
         self._environment = {
@@ -25,6 +27,7 @@ class AgentProcess:
             "TRAILER_SERVER_URL": server.url,
             "TRAILER_AGENT_STATE_DIR": str(state_dir),
             "DOCKER_HOST": docker_host,
+            **environment,
         }
         self._process: subprocess.Popen[str] | None = None
         if not identity_path(state_dir).exists():

@@ -164,8 +164,12 @@ class PrivateEngine:
                 with suppress(docker.errors.NotFound):
                     api.remove_container(container["Id"], force=True, v=True)
             for network in api.networks():
-                if network["Name"] not in BUILT_IN_NETWORKS:
-                    api.remove_network(network["Id"])
+                if network["Name"] in BUILT_IN_NETWORKS:
+                    continue
+                # The engine can lose track of an endpoint whose container died while it joined.
+                for left in api.inspect_network(network["Id"])["Containers"].values():
+                    api.disconnect_container_from_network(left["Name"], network["Id"], force=True)
+                api.remove_network(network["Id"])
             for volume in api.volumes()["Volumes"] or []:
                 api.remove_volume(volume["Name"], force=True)
 

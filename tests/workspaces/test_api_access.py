@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.factories import api_client
-from tests.workspaces.scene import URL
+from tests.workspaces.scene import URL, observe
 from trailer.accounts.models import TokenScope
 from workspaces.api.urls import router
 from workspaces.models import Workspace
@@ -25,6 +25,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], int]] = [
     ("post", "start/", {}, 202),
     ("post", "stop/", {}, 202),
     ("post", "redeploy/", {}, 202),
+    ("post", "snapshot/", {"name": "saved"}, 202),
     ("post", "clone/", {"name": "copy"}, 202),
     ("post", "rollback/", {"revision": 1}, 202),
     ("post", "plan/", {"cpus": 1}, 200),
@@ -62,6 +63,7 @@ def test_each_route_answers_each_caller_as_it_should(
     scene: Scene, caller: str, method: str, path: str, body: dict[str, Any], code: int
 ) -> None:
     workspace = scene.create()
+    observe(workspace, "running")
     client = client_of(scene, caller)
     arguments: dict[str, Any] = {} if method == "get" else {"data": body, "format": "json"}
     answer = getattr(client, method)(f"{URL}{workspace.pk}/{path}", **arguments)

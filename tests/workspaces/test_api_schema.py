@@ -51,6 +51,7 @@ def test_every_route_is_described_with_its_codes(schema: dict[str, Any]) -> None
         ("{id}/start/", "post"): "202",
         ("{id}/stop/", "post"): "202",
         ("{id}/redeploy/", "post"): "202",
+        ("{id}/snapshot/", "post"): "202",
         ("{id}/clone/", "post"): "202",
         ("{id}/rollback/", "post"): "202",
         ("{id}/plan/", "post"): "200",

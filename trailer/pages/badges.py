@@ -10,7 +10,7 @@ from django.utils import timezone
 from hosts.models import Host, Network, Volume
 from hosts.status import Badge, host_badge, is_fresh, resource_badge
 from images.models import Build, Image
-from images.status import image_badge
+from images.status import image_badge, image_badge_of
 from workspaces.models import Workspace
 from workspaces.status import workspace_badge
 
@@ -50,6 +50,8 @@ def state_of(obj: Shown) -> State:
 def badge_of(obj: Workspace | Image | Network | Volume | Build) -> Badge:
     if isinstance(obj, Workspace):
         return workspace_badge(obj)
-    if isinstance(obj, Image | Build):
+    if isinstance(obj, Image):
+        return image_badge_of(obj)
+    if isinstance(obj, Build):
         return image_badge(obj.status)
     return resource_badge(obj.status)

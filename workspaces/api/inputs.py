@@ -79,5 +79,14 @@ class CloneInput(serializers.Serializer[Any]):
     host = serializers.UUIDField(**_OPTIONAL)
 
 
+class SnapshotInput(serializers.Serializer[Any]):
+    name = serializers.CharField(
+        max_length=128,
+        allow_blank=True,
+        **_OPTIONAL,
+        help_text="Of the new image; by default the workspace's name and the time.",
+    )
+
+
 class RollbackInput(serializers.Serializer[Any]):
     revision = serializers.IntegerField(min_value=1, max_value=2**31 - 1)

@@ -110,6 +110,12 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
         return naming.container_name(workspace.name)
 
 
+class SnapshotAnswerSerializer(WorkspaceSerializer):
+    """The workspace, and the image that its snapshot becomes."""
+
+    snapshot = serializers.UUIDField(read_only=True)
+
+
 class FieldChangeSerializer(serializers.Serializer[Any]):
     """`from` and `to` hold the field's own shape; secret values are masked."""
 

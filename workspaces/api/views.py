@@ -17,11 +17,12 @@ from trailer.api.views import ResourceViewSet
 from trailer.errors import Invalid
 from workspaces import selectors, services
 from workspaces.api.filters import WorkspaceFilter, WorkspaceOrdering
-from workspaces.api.inputs import CloneInput, RollbackInput, WorkspaceInput
+from workspaces.api.inputs import CloneInput, RollbackInput, SnapshotInput, WorkspaceInput
 from workspaces.api.serializers import (
     EventSerializer,
     PlanSerializer,
     RevisionSerializer,
+    SnapshotAnswerSerializer,
     WorkspaceSerializer,
 )
 from workspaces.models import Workspace
@@ -105,6 +106,23 @@ class WorkspaceViewSet(ResourceViewSet[Workspace]):
     def redeploy(self, request: Request, pk: str) -> Response:
         """Replace the container although nothing changed."""
         return self._run(request, services.workspace_redeploy)
+
+    @extend_schema(
+        request=SnapshotInput,
+        parameters=[IF_MATCH],
+        responses={202: SnapshotAnswerSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def snapshot(self, request: Request, pk: str) -> Response:
+        """Commit the running container's files to a new image; volumes are not part of it."""
+        workspace, image = services.workspace_snapshot(
+            actor=request.user,
+            workspace=self.get_object(),
+            data=_body(request),
+            expected_revision=self.seen_revision,
+        )
+        body = {**self.get_serializer(workspace).data, "snapshot": str(image.pk)}
+        return Response(body, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(
         request=CloneInput,

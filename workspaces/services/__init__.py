@@ -6,6 +6,7 @@ from workspaces.services.delete import workspace_delete
 from workspaces.services.observed import workspace_event_record, workspace_observed
 from workspaces.services.rollback import workspace_rollback
 from workspaces.services.run import workspace_redeploy, workspace_start, workspace_stop
+from workspaces.services.snapshot import workspace_snapshot
 from workspaces.services.update import Plan, workspace_plan, workspace_update
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "workspace_plan",
     "workspace_redeploy",
     "workspace_rollback",
+    "workspace_snapshot",
     "workspace_start",
     "workspace_stop",
     "workspace_update",

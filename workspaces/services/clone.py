@@ -80,12 +80,18 @@ def _port_key(port: Any) -> tuple[int, str, str]:
 
 
 def _same_image(actor: Actor, image: Image, host: Host) -> Image:
+    if image.kind != ImageKind.PULL:
+        raise Invalid.field(
+            "host",
+            f"The image {image.name} is of kind {image.kind} and exists only on its own host. "
+            "Clone on the same host, or change to a pulled image first.",
+        )
     candidates = Image.objects.visible_to(actor).filter(
         host=host, kind=ImageKind.PULL, enabled=True
     )
     wanted = engine_ref(image)
     found = next((other for other in candidates if engine_ref(other) == wanted), None)
-    if image.kind != ImageKind.PULL or found is None:
+    if found is None:
         raise Invalid.field(
             "host",
             f"The host {host.name} has no image with the reference {wanted}. "

@@ -9,6 +9,7 @@ from django.db import transaction
 from agent.protocol import naming
 from hosts.choices import TombstoneKind
 from hosts.services.desired import tombstone_create
+from images.services.snapshots import snapshots_abandon
 from trailer import events, policy
 from workspaces.services.locking import workspace_lock
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def workspace_delete(
     *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
 ) -> None:
-    """Volumes and images stay; they have deletions of their own."""
+    """Volumes and images stay; they have deletions of their own. A snapshot under way ends."""
     policy.require(actor, "workspace.delete", workspace)
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
@@ -30,5 +31,6 @@ def workspace_delete(
             object_id=current.pk,
             name=naming.container_name(current.name),
         )
+        snapshots_abandon(current.pk)
         events.publish("workspace", current.pk, deleted=True)
         current.delete()

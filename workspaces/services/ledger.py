@@ -29,6 +29,7 @@ class UserEvent(StrEnum):
     STOP = "stop_requested"
     REDEPLOY = "redeploy_requested"
     ROLLBACK = "rolled_back"
+    SNAPSHOT = "snapshot_requested"
 
 
 def ledger_write(
@@ -47,6 +48,18 @@ def ledger_write(
         secret_env_token=encrypt_mapping(fields.secret_env),
         actor=actor,
     )
+    event_write(workspace, actor=actor, kind=kind, cause=cause, changes=changes)
+
+
+def event_write(
+    workspace: Workspace,
+    *,
+    actor: Actor,
+    kind: UserEvent,
+    cause: str,
+    changes: tuple[FieldChange, ...] = (),
+) -> None:
+    """For what leaves the fields as they are, and so makes no revision."""
     Event.objects.create(
         workspace=workspace,
         at=timezone.now(),

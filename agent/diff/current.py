@@ -1,0 +1,66 @@
+"""What a workspace has on the engine, and how that differs from what it should be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from agent.diff.stored import changes_since, read_stored
+from agent.protocol import naming
+
+if TYPE_CHECKING:
+    from agent.diff.view import View
+    from agent.observed import ObservedContainer
+    from agent.protocol.report import FieldChange
+    from agent.protocol.state import DesiredWorkspace
+
+
+def containers_of(
+    view: View, workspace: DesiredWorkspace
+) -> tuple[ObservedContainer | None, tuple[ObservedContainer, ...]]:
+    """The workspace's container (by name, else the one the journal knows) and the others."""
+    owned = view.owned_containers.get(workspace.id, ())
+    name = naming.container_name(workspace.spec.name)
+    known = view.knows.containers.get(workspace.id, "")
+    main = next((c for c in owned if c.name == name), None)
+    plain = [c for c in owned if not c.name.endswith("-next")]
+    main = main or next((c for c in plain if c.id == known), None)
+    main = main or next(iter(plain), None)
+    return main, tuple(c for c in owned if c is not main)
+
+
+def changes_of(
+    view: View, workspace: DesiredWorkspace, container: ObservedContainer
+) -> tuple[FieldChange, ...]:
+    stored = read_stored(container.labels)
+    wanted = workspace.spec
+    if stored is not None:
+        image_id = _image_id(view, workspace, stored.spec.image_engine_id)
+        wanted = msgspec.structs.replace(wanted, image_engine_id=image_id)
+    return changes_since(
+        stored,
+        wanted,
+        revision=workspace.revision,
+        host_key=view.knows.host_key,
+        router_mode=view.desired.settings.router.mode,
+    )
+
+
+def is_current(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
+    stored = read_stored(container.labels)
+    return (
+        stored is not None
+        and container.state in {"created", "running"}
+        and container.health in {"", "healthy"}
+        and not changes_of(view, workspace, container)
+    )
+
+
+def _image_id(view: View, workspace: DesiredWorkspace, current: str) -> str:
+    """The engine id to compare with; one the engine does not have cannot be asked for."""
+    wanted = workspace.spec.image_engine_id
+    if not wanted or wanted == current or wanted in view.images_by_ref:
+        return wanted
+    here = view.image_at(workspace.spec.image_ref)
+    return here.id if here else current

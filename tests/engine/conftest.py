@@ -1,0 +1,34 @@
+"""Fixtures for the agent on a real engine: a fake server, and agents that are always ended."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.fake_server import FakeServer
+from tests.engine.agent_process import AgentProcess
+from tests.engine.agent_scene import Launch
+from tests.ground.engine import PrivateEngine
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    fake = FakeServer().start()
+    yield fake
+    fake.stop()
+
+
+@pytest.fixture
+def launch(server: FakeServer, clean_engine: PrivateEngine, tmp_path: Path) -> Iterator[Launch]:
+    """Starts agents on the clean engine, all with the same state folder; kills what is left."""
+    started: list[AgentProcess] = []
+
+    def start(url: str = "", folder: str = "state") -> AgentProcess:
+        agent = AgentProcess(server, url or clean_engine.url, tmp_path / folder)
+        started.append(agent)
+        return agent.start()
+
+    yield start
+    for agent in started:
+        agent.kill()
+        print(agent.log)
