@@ -61,7 +61,9 @@ class HostAdmin(ServiceAdmin):
             {
                 "fields": (
                     *("reconcile_interval", "heartbeat_interval"),
-                    *("build_timeout", "pull_timeout"),
+                    *("build_timeout", "pull_timeout", "build_idle_timeout"),
+                    *("build_context_bytes", "build_parallel"),
+                    *("update_interval", "disk_free_min_bytes"),
                 )
             },
         ),

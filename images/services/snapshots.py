@@ -38,7 +38,6 @@ def snapshot_create(
     `workspace` is its id and name; without a name of its own the snapshot is called after it.
     """
     workspace_id, workspace_name = workspace
-    check_no_snapshot_under_way(workspace_id, workspace_name)
     image = Image(
         owner=actor,
         host=host,

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.runtime.fake import FakeRuntime
 from tests.agent.bench import Bench
+from tests.agent.documents import IMAGE_REF
 from tests.agent.fake_server import FakeServer
+from tests.agent.running import Launch, Running
 
 
 @pytest.fixture
@@ -19,3 +22,23 @@ def fake_server() -> Iterator[FakeServer]:
     server = FakeServer().start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def runtime() -> FakeRuntime:
+    runtime = FakeRuntime()
+    runtime.add_image(IMAGE_REF)
+    return runtime
+
+
+@pytest.fixture
+def launch(fake_server: FakeServer, runtime: FakeRuntime, tmp_path: Path) -> Iterator[Launch]:
+    started: list[Running] = []
+
+    def start() -> Running:
+        started.append(Running(fake_server, runtime, tmp_path))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop()

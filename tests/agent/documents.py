@@ -59,8 +59,8 @@ def tombstone(kind: str, object_id: str, name: str) -> Tombstone:
 
 def document(**lists: Any) -> HostState:
     """The usual image is part of the document unless another list of images is given."""
-    given = {"images": (image(),), "settings": HostSettings(), "version": 1, **lists}
-    return HostState(host_id=HOST_ID, protocol=1, state_epoch=1, **given)
+    usual = {"images": (image(),), "settings": HostSettings(), "version": 1, "state_epoch": 1}
+    return HostState(host_id=HOST_ID, protocol=1, **{**usual, **lists})
 
 
 def knowledge(**fields: Any) -> Knowledge:

@@ -239,3 +239,15 @@ def test_a_missing_device_is_told_before_anything_is_touched(bench: Bench) -> No
     assert plan.nodes == ()
     (found,) = [f for f in plan.findings if isinstance(f, WorkspaceFinding)]
     assert found.message == "Nested virtualisation needs /dev/kvm, which this host does not have."
+
+
+def test_a_stale_spare_without_its_main_container_goes_before_the_new_one(bench: Bench) -> None:
+    deployed(bench)
+    old = by_hand(bench.runtime, name="trailer-web-next")
+    desired = document(workspaces=(workspace(revision=2, env={"A": "1"}),), networks=(network(),))
+    assert [node.render().partition(":")[0] for node in bench.plan(desired).nodes] == [
+        f"1. stop_container 'web' ({old})",
+        f"2. remove_container 'web' ({old})",
+        "3. create_container 'web' (trailer-web)",
+        "4. start_container 'web' (#3)",
+    ]

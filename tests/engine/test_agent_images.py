@@ -1,4 +1,4 @@
-"""Pulls and builds by the real agent: passwords, logs, cancel, and images that go and come back."""
+"""Pulls and builds by the real agent: passwords, logs, cancel, images that go and come back."""
 
 import docker
 

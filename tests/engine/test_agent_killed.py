@@ -139,8 +139,8 @@ def kill_until(
     raise AssertionError(f"not done after {MOST_DEATHS} deaths: {host.picture()}")
 
 
-# Before the next call is the same moment as after the reply of the last one.
-@pytest.mark.parametrize("moment", [Moment.AFTER_EXECUTE, Moment.AFTER_REPLY])
+# The hardest moment: the engine did it, the agent never heard.
+@pytest.mark.parametrize("moment", [Moment.AFTER_EXECUTE])
 def test_an_agent_killed_at_every_change_still_gets_there(
     server: FakeServer,
     engine_client: docker.DockerClient,

@@ -31,8 +31,6 @@ def test_on_another_host_it_says_that_the_image_is_not_there(scene: Scene, kind:
     data = {"name": "copy", "host": str(other.pk)}
     with pytest.raises(Invalid) as caught:
         workspace_clone(actor=scene.owner, workspace=source, data=data)
-    assert caught.value.fields["host"] == [
-        f"The image mine is of kind {kind} and exists only on its own host. "
-        "Clone on the same host, or change to a pulled image first."
-    ]
+    (sentence,) = caught.value.fields["host"]
+    assert f"mine is of kind {kind} and exists only on its own host" in sentence
     assert Workspace.objects.count() == 1

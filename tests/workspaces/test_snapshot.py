@@ -126,7 +126,7 @@ def test_two_nameless_snapshots_in_one_second_have_two_names(
     for _ in range(3):
         image = Image.objects.get(pk=snapshot(scene.owner, running).json()["snapshot"])
         told(image, "finished", engine_id="sha256:1")
-    names = Image.objects.filter(kind="snapshot").order_by("created_at").values_list("name")
+    names = Image.objects.filter(kind="snapshot").order_by("name").values_list("name")
     first = names[0][0]
     assert [name for (name,) in names] == [first, f"{first}-2", f"{first}-3"]
 

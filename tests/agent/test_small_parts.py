@@ -1,0 +1,150 @@
+"""Small parts of the agent: references, configuration, backoff, wake-ups, settings."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.apply.failures import Failures
+from agent.clock import Backoff
+from agent.config import read_config
+from agent.errors import ConfigError
+from agent.image_refs import familiar, repository_of, same_server, split_tag
+from agent.loop.target import Target, clamped
+from agent.loop.wake import Wake
+from agent.protocol.state import HostSettings
+from agent.store.database import Database
+from tests.agent.documents import document, workspace
+
+
+@pytest.mark.parametrize(
+    ("ref", "short"),
+    [
+        ("busybox", "busybox:latest"),
+        ("docker.io/library/busybox:1", "busybox:1"),
+        ("docker.io/team/app", "team/app:latest"),
+        ("localhost/app", "localhost/app:latest"),
+        ("reg:5000/app:2", "reg:5000/app:2"),
+        ("app@sha256:abc", "app@sha256:abc"),
+    ],
+)
+def test_one_spelling_per_reference(ref: str, short: str) -> None:
+    assert familiar(ref) == short
+
+
+def test_references_come_apart_as_the_engine_wants_them() -> None:
+    assert split_tag("reg:5000/app") == ("reg:5000/app", "latest")
+    assert split_tag("app@sha256:abc") == ("app", "sha256:abc")
+    assert repository_of("docker.io/library/app:2") == "app"
+    assert same_server("busybox", "https://index.docker.io/v1/")
+    assert not same_server("evil.example/busybox", "docker.io")
+
+
+def test_configuration_fails_with_the_name_of_the_variable(tmp_path: Path) -> None:
+    good = {
+        "TRAILER_SERVER_URL": "http://s",
+        "TRAILER_AGENT_STATE_DIR": str(tmp_path),
+        "DOCKER_HOST": "unix:///x",
+        "HOME": "/root",
+    }
+    config = read_config(good)
+    assert config.engine_environment == {"DOCKER_HOST": "unix:///x"}
+    for name, value in (
+        ("TRAILER_SERVER_URL", "s"),
+        ("TRAILER_AGENT_STATE_DIR", ""),
+        ("TRAILER_AGENT_ENGINE_WORKERS", "many"),
+    ):
+        with pytest.raises(ConfigError, match=name):
+            read_config({**good, name: value})
+    assert "secret" not in repr(read_config({**good, "TRAILER_ENROLMENT_TOKEN": "secret"}))
+
+
+def test_a_failed_object_waits_longer_each_time_until_it_changes() -> None:
+    failures = Failures()
+    failures.record("w", "no", revision=1)
+    first = failures.next_due()
+    failures.record("w", "no", revision=1)
+    second = failures.next_due()
+    assert first is not None
+    assert second is not None
+    assert 9 < first <= 10
+    assert 19 < second <= 20
+    assert failures.held({"w": 1}) == {"w": "no"}
+    assert failures.held({"w": 2}) == {}
+    assert failures.next_due() is None
+
+
+def test_a_success_or_a_returning_engine_ends_the_wait() -> None:
+    failures = Failures()
+    failures.record("a", "no", revision=1)
+    failures.record("b", "no", revision=1)
+    failures.clear("a")
+    assert set(failures.held({})) == {"b"}
+    failures.engine_is_back()
+    assert failures.held({}) == {}
+
+
+def test_backoff_grows_is_jittered_and_bounded() -> None:
+    backoff = Backoff(first=1.0, limit=8.0)
+    delays = [backoff.next_delay() for _ in range(50)]
+    assert all(0 < delay <= 8 for delay in delays)
+    assert len({round(delay, 3) for delay in delays}) > 25
+    backoff.reset()
+    assert backoff.next_delay() <= 1
+
+
+def test_many_reasons_make_one_look() -> None:
+    wake = Wake()
+    wake.request("state")
+    wake.changed("c1", "event")
+    wake.changed("c2", "event")
+    reasons = wake.wait(1.0)
+    assert reasons.names == ("state", "event")
+    assert reasons.changed_ids == {"c1", "c2"}
+    assert wake.wait(0.01).names == ()
+
+
+def test_a_note_is_seen_by_the_next_look_but_does_not_ask_for_one() -> None:
+    wake = Wake()
+    wake.note("c1")
+    assert wake.is_quiet()
+    reasons = wake.wait(0.01)
+    assert reasons.names == ()
+    assert reasons.changed_ids == {"c1"}
+
+
+def test_strangers_wait_a_little_but_are_not_forgotten() -> None:
+    wake = Wake()
+    wake.request_within("event", 0.05)
+    assert wake.is_quiet()
+    assert wake.wait(5.0).names == ("event",)
+
+
+def test_settings_are_clamped() -> None:
+    wild = clamped(HostSettings(reconcile_interval=-1, heartbeat_interval=1e9, build_timeout=0))
+    assert (wild.reconcile_interval, wild.heartbeat_interval) == (1.0, 3600.0)
+    assert wild.build_timeout == 1.0
+
+
+def test_a_document_from_the_past_holds_removals_until_it_is_confirmed(tmp_path: Path) -> None:
+    target = Target(tmp_path, Database(tmp_path / "agent.sqlite3"))
+    new, old = document(version=7), document(version=5)
+    target.settled(new)
+    assert target.hold_removals(new) == ""
+    assert "from version 7 to 5" in target.hold_removals(old)
+    assert not target.brake_is_released(old)
+    confirmed = document(version=5, state_epoch=2)
+    assert target.hold_removals(confirmed) == ""
+    assert target.brake_is_released(confirmed)
+    target.settled(confirmed)
+    assert not target.brake_is_released(confirmed)
+
+
+def test_newer_settings_of_a_heartbeat_stand_over_the_document(tmp_path: Path) -> None:
+    target = Target(tmp_path, Database(tmp_path / "agent.sqlite3"))
+    target.accept(document(workspaces=(workspace(),)), etag="e")
+    assert target.apply_settings(HostSettings(enabled=False))
+    assert not target.apply_settings(HostSettings(enabled=False))
+    state = target.state()
+    assert state is not None
+    assert state.settings.enabled is False
+    assert Target(tmp_path, Database(tmp_path / "agent.sqlite3")).state() is not None

@@ -1,0 +1,190 @@
+"""The agent as a whole: long work, overlapping cycles, cleanup and what is recorded of them."""
+
+from dataclasses import replace
+
+import msgspec
+
+from agent.protocol.report import CycleReport
+from agent.protocol.spec import HealthCheckSpec
+from agent.protocol.state import DesiredBuild
+from agent.runtime.fake import FakeRuntime
+from tests.agent.documents import image, tombstone, workspace
+from tests.agent.fake_server import FakeServer
+from tests.agent.running import Launch, reaches
+from tests.ground.wait import always, eventually
+
+
+def test_slow_work_never_holds_back_other_work(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    slow = image("slow", kind="build", ref="trailer/i-slow:latest", done=False, dockerfile="X")
+    waits = workspace("waits", image_ref=slow.ref, image_id=slow.id)
+    fake_server.desire(images=(image(), slow), workspaces=(workspace(), waits))
+    launch()
+    reaches(fake_server, "running")
+    reaches(fake_server, "deployment_pending", "w-waits")
+    edited = workspace(revision=2, env={"A": "1"})
+    fake_server.desire(images=(image(), slow), workspaces=(edited, waits, workspace("more")))
+    reaches(fake_server, "running", revision=2)
+    reaches(fake_server, "running", "w-more")
+    order = tombstone("workspace", "w-more", "trailer-more")
+    fake_server.desire(images=(image(), slow), workspaces=(edited, waits), tombstones=(order,))
+    eventually(lambda: fake_server.tombstone(order.id), 3)
+    assert runtime.named("trailer-more") is None
+    assert runtime.mutations.count("build_image") == 1
+    cancelled = image(
+        "slow",
+        kind="build",
+        ref="trailer/i-slow:latest",
+        dockerfile="X",
+        build=DesiredBuild(id="b-slow", number=1, cancel=True),
+    )
+    fake_server.desire(images=(image(), cancelled), workspaces=(edited, waits))
+    eventually(lambda: (b := fake_server.build("b-slow")) and b.status == "cancelled")
+    reaches(fake_server, "error", "w-waits")
+
+
+def test_a_build_is_logged_reported_and_used(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    built = image("app", kind="build", ref="trailer/i-app:latest", done=False, dockerfile="FROM x")
+    web = workspace(image_ref=built.ref, image_id=built.id)
+    fake_server.desire(images=(built,), workspaces=(web,))
+    launch()
+    reaches(fake_server, "running")
+    result = fake_server.build("b-app")
+    assert result is not None
+    assert (result.status, result.progress) == ("finished", 100)
+    log = fake_server.book.logs["b-app"]
+    assert log.startswith(b"Step 1/1 : FROM x\nok\n")
+    assert result.log_bytes == len(log)
+
+
+def test_a_failed_build_says_why_and_the_workspace_names_the_image(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    broken = image("app", kind="build", ref="trailer/i-app:latest", done=False, dockerfile="FAIL")
+    web = workspace(image_ref=broken.ref, image_id=broken.id)
+    fake_server.desire(images=(broken,), workspaces=(web,))
+    launch()
+    reaches(fake_server, "error")
+    assert fake_server.build("b-app").message == "returned code 1"  # type: ignore[union-attr]
+    assert "Image app could not be built" in str(fake_server.status("w-web"))
+
+
+def test_a_lost_build_result_is_told_again_in_the_next_session(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    fake_server.desire(images=(image(done=False),))
+    agent = launch()
+    eventually(lambda: fake_server.build("b-bb"))
+    agent.stop()
+    fake_server.book.items.clear()
+    launch()
+    eventually(lambda: (b := fake_server.build("b-bb")) and b.status == "finished")
+    assert fake_server.book.sessions == 2
+
+
+def test_each_cycle_that_did_something_is_recorded(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    fake_server.desire(images=(image(),), workspaces=(workspace(),))
+    launch()
+    reaches(fake_server, "running")
+
+    def recorded() -> CycleReport | None:
+        return next((c for c in fake_server.cycles() if c.steps), None)
+
+    cycle = eventually(recorded)
+    assert cycle is not None
+    assert (cycle.outcome, cycle.cleanup) == ("ok", "skipped")
+    assert [(s.step, s.outcome) for s in cycle.steps] == [
+        ("create_container", "ok"),
+        ("start_container", "ok"),
+    ]
+    assert cycle.engine_calls >= 3
+
+
+def test_mass_removal_is_held_and_said_once(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    many = tuple(workspace(f"w{n}") for n in range(5))
+    fake_server.desire(images=(image(),), workspaces=many)
+    launch()
+    for number in range(5):
+        reaches(fake_server, "running", f"w-w{number}")
+    fake_server.desire(images=(image(),))
+    eventually(lambda: any(c.cleanup == "held" for c in fake_server.cycles()))
+    asked = fake_server.book.requests.count("GET /state")
+    eventually(lambda: fake_server.book.requests.count("GET /state") >= asked + 2)
+    assert len(runtime.containers) == 5
+    assert len([c for c in fake_server.cycles() if c.cleanup == "held"]) == 1
+
+
+def test_cleanup_does_not_wait_for_a_slow_older_cycle(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    check = HealthCheckSpec(test=("CMD", "true"))
+    web = workspace(health_check=check)
+    fake_server.desire(images=(image(),), workspaces=(web, workspace("old")))
+    launch()
+    reaches(fake_server, "running")
+    reaches(fake_server, "running", "w-old")
+    runtime.first_health = "starting"
+    edited = workspace(health_check=check, env={"A": "1"}, revision=2)
+    order = tombstone("workspace", "w-old", "trailer-old")
+    # One cycle gets both: a replace that waits for health, and a removal behind it.
+    fake_server.desire(images=(image(),), workspaces=(edited,), tombstones=(order,))
+    eventually(lambda: fake_server.tombstone(order.id), 5)
+    assert runtime.named("trailer-web-next") is not None
+    waiting = runtime.named("trailer-web-next")
+    assert waiting is not None
+    runtime.containers[waiting.id] = replace(waiting, health="healthy")
+    reaches(fake_server, "running", revision=2)
+    assert runtime.named("trailer-web-next") is None
+    assert "deferred" in {cycle.cleanup for cycle in fake_server.cycles()}
+    assert [e.event for e in fake_server.events("w-old")] == ["create", "remove"]
+
+
+def test_a_newer_revision_ends_the_wait_for_an_older_one(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    check = HealthCheckSpec(test=("CMD", "true"))
+    fake_server.desire(images=(image(),), workspaces=(workspace(health_check=check),))
+    launch()
+    reaches(fake_server, "running")
+    runtime.first_health = "starting"
+    second = workspace(health_check=check, env={"A": "2"}, revision=2)
+    fake_server.desire(images=(image(),), workspaces=(second,))
+    eventually(lambda: runtime.named("trailer-web-next"))
+    runtime.first_health = "healthy"
+    third = workspace(health_check=check, env={"A": "3"}, revision=3)
+    fake_server.desire(images=(image(),), workspaces=(third,))
+    reaches(fake_server, "running", revision=3)
+    only = runtime.named("trailer-web")
+    assert only is not None
+    assert runtime.requests[only.id].env == {"A": "3"}
+    assert len(runtime.containers) == 1
+
+
+def test_only_so_many_builds_run_at_once(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    fake_server.settings = msgspec.structs.replace(fake_server.settings, build_parallel=2)
+    builds = tuple(
+        image(f"b{n}", kind="build", ref=f"trailer/i-b{n}:latest", done=False, dockerfile="X")
+        for n in range(3)
+    )
+    fake_server.desire(images=builds)
+    launch()
+    eventually(lambda: runtime.mutations.count("build_image") == 2)
+    always(lambda: runtime.mutations.count("build_image") == 2, 0.5, "a third one began")
+    cancelled = tuple(
+        msgspec.structs.replace(b, build=msgspec.structs.replace(b.build, cancel=True))
+        for b in builds[:1]
+        if b.build
+    )
+    fake_server.desire(images=cancelled + builds[1:])
+    eventually(lambda: runtime.mutations.count("build_image") == 3)

@@ -1,0 +1,94 @@
+"""The mark to measure against: docker-py's low-level client on the same engine, eight threads."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import docker
+
+from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.ground.engine import PrivateEngine
+
+THREADS = 8
+LOOK_EVERY = 0.01
+
+
+class RawEngine:
+    """The same containers as Trailer's, made by the shortest sequence of calls."""
+
+    def __init__(self, engine: PrivateEngine) -> None:
+        self._api = docker.APIClient(base_url=engine.url, version="1.41", num_pools=THREADS + 2)
+        self._pool = ThreadPoolExecutor(THREADS)
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        self._api.close()
+
+    def each(self, names: Iterable[str], act: Callable[[str], object]) -> None:
+        list(self._pool.map(act, names))
+
+    def create(self, name: str, **env: str) -> None:
+        self._api.create_container_from_config(self._config(name, env), name=name)
+
+    def deploy(self, name: str, **env: str) -> None:
+        self.create(name, **env)
+        self._api.start(name)
+
+    def replace(self, name: str, **env: str) -> None:
+        """What a careful script does: the new one exists before the old one goes."""
+        self.create(f"{name}-next", **env)
+        self._api.stop(name, timeout=2)
+        self._api.remove_container(name)
+        self._api.rename(f"{name}-next", name)
+        self._api.start(name)
+
+    def kill(self, name: str) -> None:
+        self._api.kill(name)
+
+    def start(self, name: str) -> None:
+        self._api.start(name)
+
+    def remove(self, name: str) -> None:
+        self._api.remove_container(name, force=True)
+
+    def cut(self, name: str, network: str) -> None:
+        self._api.disconnect_container_from_network(name, network)
+
+    def join(self, name: str, network: str) -> None:
+        self._api.connect_container_to_network(name, network)
+
+    # --- seen from outside ---
+
+    def running(self) -> dict[str, str]:
+        """Name -> id of what runs now."""
+        listed = self._api.containers(filters={"status": ["running"]})
+        return {found["Names"][0].lstrip("/"): found["Id"] for found in listed}
+
+    def every_name(self) -> list[str]:
+        return [found["Names"][0].lstrip("/") for found in self._api.containers(all=True)]
+
+    def inspect(self, name: str) -> Any:
+        return self._api.inspect_container(name)
+
+    def wait(self, come_true: Callable[[], bool], limit: float = 120.0) -> None:
+        deadline = time.monotonic() + limit
+        while not come_true():
+            if time.monotonic() > deadline:
+                raise TimeoutError("the engine does not show what the bench waits for")
+            time.sleep(LOOK_EVERY)
+
+    def _config(self, name: str, env: dict[str, str]) -> dict[str, Any]:
+        return {
+            "Image": BUSYBOX,
+            "Hostname": name,
+            "Cmd": RUN_UNTIL_STOPPED,
+            "Env": [f"{key}={value}" for key, value in env.items()],
+            "Labels": {"bench": "raw"},
+            "HostConfig": {"RestartPolicy": {"Name": "unless-stopped"}},
+        }
