@@ -69,6 +69,19 @@ class BuildRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CommitRequest:
+    """An image of a container's files. An engine cannot leave out what the container's own
+    configuration has: `blank_env` are left empty, `labels` take the place of those there."""
+
+    container_id: str
+    ref: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    blank_env: tuple[str, ...] = ()
+    # Seconds until the caller stops waiting; the engine goes on.
+    patience: float = 1800.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Credential:
     server: str
     username: str

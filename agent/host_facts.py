@@ -38,6 +38,14 @@ def capabilities() -> tuple[str, ...]:
     return (*_FEATURES, "nested_virtualization") if has_kvm() else _FEATURES
 
 
+def free_bytes(path: str) -> int | None:
+    """Room on the disk of that folder; None when this process cannot see it."""
+    try:
+        return int(psutil.disk_usage(path).free)
+    except OSError:
+        return None
+
+
 class HostFacts:
     """GPUs do not come and go: they are read once."""
 

@@ -26,6 +26,7 @@ class ObservedContainer:
     name: str
     state: str
     image_id: str = ""
+    hostname: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     exit_code: int | None = None
     error: str = ""

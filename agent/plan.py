@@ -77,6 +77,16 @@ class ImageFinding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BuildFinding:
+    """A build that is not begun, and why."""
+
+    image_id: str
+    build_id: str
+    status: str
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TombstoneFinding:
     tombstone_id: str
     done: bool
@@ -88,7 +98,14 @@ class LeftoversFinding:
     leftovers: tuple[Leftover, ...]
 
 
-Finding = WorkspaceFinding | ResourceFinding | ImageFinding | TombstoneFinding | LeftoversFinding
+Finding = (
+    WorkspaceFinding
+    | ResourceFinding
+    | ImageFinding
+    | BuildFinding
+    | TombstoneFinding
+    | LeftoversFinding
+)
 
 
 @dataclass(frozen=True, kw_only=True)

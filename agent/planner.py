@@ -9,6 +9,7 @@ from agent.diff.images import diff_images
 from agent.diff.leftovers import find_leftovers
 from agent.diff.networks import diff_networks
 from agent.diff.readiness import Readiness
+from agent.diff.snapshots import diff_snapshots
 from agent.diff.view import Knowledge, View
 from agent.diff.volumes import diff_volumes
 from agent.diff.workspaces import WorkspaceDiff
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def make_plan(
     desired: HostState, observed: ObservedState, knows: Knowledge, *, now: datetime
 ) -> Plan:
-    """The cycle's order: networks and volumes, images, workspaces, cleanup."""
+    """The cycle's order: networks and volumes, images, workspaces, snapshots, cleanup."""
     view = View(desired=desired, observed=observed, knows=knows, now=now)
     plan = PlanBuilder()
     networks = diff_networks(view, plan)
@@ -33,6 +34,7 @@ def make_plan(
     removals = Removals(view, plan)
     ready = Readiness(view, plan, networks=networks, volumes=volumes, removals=removals)
     WorkspaceDiff(view, plan, ready).run()
+    diff_snapshots(view, plan)
     removals.finish()
     plan.findings.append(LeftoversFinding(leftovers=find_leftovers(view)))
     return plan.build()

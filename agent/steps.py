@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.engine_requests import (
         BuildRequest,
         ContainerRequest,
@@ -48,6 +50,11 @@ class BaseStep:
     def verb(self) -> str:
         words = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(self).__name__)
         return words.lstrip("_")
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """Keys of the objects nobody else may work on meanwhile."""
+        return (self.key,)
 
     def detail(self) -> str:
         return ""
@@ -104,9 +111,39 @@ class BuildImage(BaseStep):
     build_id: str
     request: BuildRequest
     credential: Credential | None = None
+    # The reference that the result is pushed to; empty: it stays on this host.
+    push_to: str = ""
+    push_credential: Credential | None = None
 
     def detail(self) -> str:
         return self.request.ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotImage(BaseStep):
+    """Long work on a workspace's container. `resumed`: an agent that died had begun it, so it is
+    looked for before it is done; `cancelled`: only what is left of it goes."""
+
+    image_id: str
+    build_id: str
+    ref: str
+    workspace_id: str
+    workspace_name: str
+    revision: int
+    # Empty when the workspace has no container.
+    container_id: str
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False)
+    blank_env: tuple[str, ...] = ()
+    resumed: bool = False
+    cancelled: bool = False
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        return (self.key, f"{WORKSPACE}:{self.workspace_id}")
+
+    def detail(self) -> str:
+        source = self.container_id[:12] or "nothing"
+        return f"{source} to {self.ref}" + (", resumed" if self.resumed else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +247,7 @@ Step = (
     | RemoveVolume
     | PullImage
     | BuildImage
+    | SnapshotImage
     | CancelBuild
     | RemoveImage
     | CreateContainer

@@ -12,7 +12,7 @@ from agent.apply.failures import Failures
 from agent.apply.ops import Ops
 from agent.apply.reporter import Reporter
 from agent.errors import AgentError, EngineError, ServerError, Superseded
-from agent.host_facts import has_kvm
+from agent.host_facts import free_bytes, has_kvm
 from agent.loop.cycle import CycleLoop
 from agent.loop.events import EngineListener
 from agent.loop.heartbeat import HeartbeatLoop
@@ -26,6 +26,7 @@ from agent.server.socket import NudgeListener
 from agent.store.database import Database
 from agent.store.journal import Journal
 from agent.store.outbox import Outbox
+from agent.work.disk import DiskBrake
 from agent.work.works import Works
 
 if TYPE_CHECKING:
@@ -47,14 +48,20 @@ _STRANGER_PATIENCE = 0.5
 
 class Supervisor:
     def __init__(
-        self, config: Config, identity: Identity, *, runtime: Runtime, server: Server
+        self,
+        config: Config,
+        identity: Identity,
+        *,
+        runtime: Runtime,
+        server: Server,
+        free_bytes: Callable[[str], int | None] = free_bytes,
     ) -> None:
         self._config = config
         self._identity = identity
         self._stop = threading.Event()
         self._exit_code = 0
         self._database = Database(config.state_dir / "agent.sqlite3")
-        self.parts = self._make_parts(runtime, server)
+        self.parts = self._make_parts(runtime, server, free_bytes)
         self.cycles = CycleLoop(self.parts)
         self.poll = PollLoop(
             server=server,
@@ -69,7 +76,7 @@ class Supervisor:
             session=self.parts.session,
             target=self.parts.target,
             runtime=runtime,
-            trouble=lambda: self.cycles.trouble,
+            trouble=lambda: self.cycles.trouble or self.parts.disk.message(),
             on_settings=self._settings_changed,
         )
         self.reports = ReportLoop(
@@ -82,11 +89,14 @@ class Supervisor:
             on_lost=self._engine_lost,
         )
 
-    def _make_parts(self, runtime: Runtime, server: Server) -> Parts:
+    def _make_parts(
+        self, runtime: Runtime, server: Server, free_bytes: Callable[[str], int | None]
+    ) -> Parts:
         journal, outbox = Journal(self._database), Outbox(self._database)
         reporter, failures, wake = Reporter(outbox), Failures(), Wake()
         target = Target(self._config.state_dir, self._database)
         session = Session(server, runtime, target, on_open=self._session_opened)
+        disk = DiskBrake(root=lambda: runtime.data_root, settings=target.settings, free=free_bytes)
         works = Works(
             runtime=runtime,
             server=server,
@@ -95,6 +105,7 @@ class Supervisor:
             reporter=reporter,
             failures=failures,
             target=target,
+            disk=disk,
             epoch=session.epoch,
             on_end=lambda: wake.request("work"),
         )
@@ -109,6 +120,7 @@ class Supervisor:
             target=target,
             session=session,
             works=works,
+            disk=disk,
             executor=Executor(Ops(runtime, journal, works), workers=self._config.engine_workers),
             wake=wake,
             has_kvm=has_kvm(),
@@ -237,7 +249,12 @@ class Supervisor:
         wake = self.parts.wake
         key = f"workspace:{event.workspace_id}" if event.workspace_id else ""
         busy = self.parts.executor.busy_keys()
-        if key in busy or (event.kind == "network" and busy):
+        # A commit pauses and wakes its container by itself.
+        if (
+            key in busy
+            or key in self.parts.works.busy_keys()
+            or (event.kind == "network" and busy)
+        ):
             wake.note(event.container_id or event.id)
         elif event.workspace_id or event.kind == "network":
             wake.changed(event.container_id or event.id, "event")

@@ -127,8 +127,9 @@ class Execution:
                 if node.cleanup and self._outcomes[node.number] == "pending"
             }
             at_work = {
-                node.step.key
+                key
                 for node in self.plan.nodes
+                for key in node.step.claims
                 if self._outcomes[node.number] not in _FINAL
                 and not (node.cleanup and self._outcomes[node.number] == "pending")
             }

@@ -23,6 +23,7 @@ from agent.steps import (
     RemoveNetwork,
     RemoveVolume,
     RenameContainer,
+    SnapshotImage,
     StartContainer,
     StopContainer,
     UnpauseContainer,
@@ -41,9 +42,9 @@ _HEALTH_POLL = 0.25
 
 
 class LongWork(Protocol):
-    """Builds and pulls: started here, finished on their own."""
+    """Builds, pulls and snapshots: started here, finished on their own."""
 
-    def start(self, step: PullImage | BuildImage) -> None: ...
+    def start(self, step: PullImage | BuildImage | SnapshotImage) -> None: ...
 
     def cancel(self, step: CancelBuild) -> None: ...
 
@@ -93,7 +94,7 @@ class Ops:
                 return self._change(step, resolve)
             case CreateNetwork() | RemoveNetwork() | CreateVolume() | RemoveVolume():
                 return self._resource(step)
-            case PullImage() | BuildImage():
+            case PullImage() | BuildImage() | SnapshotImage():
                 self._work.start(step)
                 return ""
             case CancelBuild():

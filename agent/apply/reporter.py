@@ -9,6 +9,7 @@ import msgspec
 
 from agent import clock
 from agent.plan import (
+    BuildFinding,
     ImageFinding,
     LeftoversFinding,
     ResourceFinding,
@@ -63,6 +64,16 @@ class Reporter:
                         engine_id=finding.engine_id,
                         digest=finding.digest,
                         size_bytes=finding.size_bytes,
+                        message=finding.message,
+                    )
+                )
+            case BuildFinding():
+                self.build(
+                    BuildStatus(
+                        seq=0,
+                        image_id=finding.image_id,
+                        build_id=finding.build_id,
+                        status=finding.status,
                         message=finding.message,
                     )
                 )

@@ -232,11 +232,28 @@ def replace_without_downtime(chain: Chain, parts: Parts, old: ObservedContainer)
     for network in parts.networks:
         left = chain.disconnect(new, network, after=handed)
         handed = (chain.connect(new, network, alias=chain.name, after=(left,)),)
+    handed = _withdraw(chain, old, handed)
     stopped = chain.stop(old, after=handed)
     removed = chain.remove(Ref(id=old.id), after=stopped)
     chain.rename(new, final, after=(removed,), event="replace")
     before_stop = [node.number for node in chain.plan.nodes if joined[0] < node.number < removed]
     _undo(chain, new, tuple(sorted({*joined, *before_stop} - set(stopped))))
+
+
+def _withdraw(chain: Chain, old: ObservedContainer, after: tuple[int, ...]) -> tuple[int, ...]:
+    """Take the alias off the old container before it is told to stop: a name that still led to a
+    closing server would fail every new caller until its end. It stays on the network to drain,
+    unless its hostname is the alias: the engine would give it the name again."""
+    here = Ref(id=old.id)
+    router = chain.view.desired.settings.router.network
+    for place in old.attachments:
+        if chain.name not in place.aliases or place.network_name == router:
+            continue
+        network = Ref(id=place.network_id)
+        after = (chain.disconnect(here, network, after=after),)
+        if old.hostname != chain.name:
+            after = (chain.connect(here, network, alias="", after=after),)
+    return after
 
 
 def _undo(chain: Chain, new: Ref, failed: tuple[int, ...]) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from agent.diff.stored import spec_labels
 from agent.engine_requests import ContainerRequest
 from agent.protocol import naming
-from agent.protocol.compare import normalise
+from agent.protocol.compare import normalise, replaces_without_downtime
 from agent.steps import WORKSPACE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def container_request(
     return ContainerRequest(
         name=name,
         image=image_name(view, spec, image),
-        hostname=spec.name,
+        hostname=hostname(workspace),
         command=spec.command,
         env={**spec.env, **spec.secret_env},
         labels=container_labels(view, workspace, spec),
@@ -39,6 +39,16 @@ def container_request(
         nested_virtualization=spec.nested_virtualization,
         health_check=spec.health_check,
     )
+
+
+def hostname(workspace: DesiredWorkspace) -> str:
+    """The workspace's name, except where two containers of it run side by side during a replace:
+    the engine's DNS answers to hostnames too, and callers must not find the one not ready yet."""
+    name = workspace.spec.name
+    if not replaces_without_downtime(workspace.spec):
+        return name
+    suffix = f"-r{workspace.revision}"
+    return f"{name[: 63 - len(suffix)]}{suffix}"
 
 
 def container_labels(

@@ -64,3 +64,11 @@ def _image_id(view: View, workspace: DesiredWorkspace, current: str) -> str:
         return wanted
     here = view.image_at(workspace.spec.image_ref)
     return here.id if here else current
+
+
+def was_edited(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
+    """True while the newest revision was never fully in place here: a difference is then a wish;
+    afterwards it is drift."""
+    stored = read_stored(container.labels)
+    applied = view.knows.applied.get(workspace.id, stored.revision if stored else 0)
+    return applied != workspace.revision

@@ -9,7 +9,7 @@ from agent.diff.container import wanted_image
 from agent.diff.view import BuildRecord, View, object_key
 from agent.engine_requests import BuildRequest, Credential
 from agent.image_refs import repository_of, same_server
-from agent.plan import ImageFinding, PlanBuilder
+from agent.plan import BuildFinding, ImageFinding, PlanBuilder
 from agent.protocol import naming
 from agent.steps import IMAGE, BuildImage, CancelBuild, PullImage
 
@@ -35,7 +35,7 @@ def diff_images(view: View, plan: PlanBuilder) -> None:
         _diff_image(view, plan, image)
     for image_id, build_id in sorted(view.knows.running_builds.items()):
         if image_id not in view.desired_images:
-            _cancel(view, plan, image_id, build_id, name=image_id, cause="image was deleted")
+            cancel_build(view, plan, image_id, build_id, name=image_id, cause="image was deleted")
 
 
 def workspace_image(view: View, spec: WorkspaceSpec) -> ImageState:
@@ -45,10 +45,10 @@ def workspace_image(view: View, spec: WorkspaceSpec) -> ImageState:
         return ImageState(image=found)
     if image is None:
         return ImageState(problem=f"Image {spec.image_ref} is not on this host.")
-    record = _record(view, image)
+    record = build_record(view, image)
     if record.status in {"failed", "cancelled"}:
         return ImageState(problem=_failed_sentence(image, record))
-    if not _settled(image.build, record):
+    if not is_settled(image.build, record):
         return ImageState(problem=f"Waiting for image {image.name}.", waiting=True)
     if found:
         return ImageState(image=found)
@@ -61,19 +61,27 @@ def workspace_image(view: View, spec: WorkspaceSpec) -> ImageState:
 
 
 def _diff_image(view: View, plan: PlanBuilder, image: DesiredImage) -> None:
-    build, record = image.build, _record(view, image)
+    build, record = image.build, build_record(view, image)
     running = view.knows.running_builds.get(image.id)
     if running is not None:
         if running and (build is None or build.id != running):
-            _cancel(view, plan, image.id, running, name=image.name, cause="a newer build waits")
+            cancel_build(
+                view, plan, image.id, running, name=image.name, cause="a newer build waits"
+            )
         elif running and build and build.cancel:
-            _cancel(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
+            cancel_build(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
+        elif running and image.kind == "snapshot" and not _has_source(view, image):
+            cause = "the workspace is gone"
+            cancel_build(view, plan, image.id, running, name=image.name, cause=cause)
         return
     if view.is_busy(object_key(IMAGE, image.id)):
         return
-    if build and not _settled(build, record):
+    if build and not is_settled(build, record):
+        if image.kind == "snapshot":
+            # Its turn comes after the workspaces.
+            return
         if build.cancel:
-            _cancel(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
+            cancel_build(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
         elif view.desired.settings.enabled and image.enabled:
             _make(view, plan, image, build)
         return
@@ -105,12 +113,18 @@ def _settled_image(
         for workspace in view.desired.workspaces
     )
     usable = image.kind == "pull" and image.enabled and view.desired.settings.enabled
-    if found is None and needed and usable and not held:
+    if found is None and needed and usable and not held and not view.knows.disk_low:
         plan.add(_pull(image, build_id="", cause="vanished from the engine, a workspace needs it"))
 
 
+def _has_source(view: View, image: DesiredImage) -> bool:
+    return image.source_workspace_id in view.desired_workspaces
+
+
 def _make(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuild) -> None:
-    if image.kind == "pull":
+    if view.knows.disk_low:
+        plan.findings.append(waits_for_disk(view, image, build))
+    elif image.kind == "pull":
         plan.add(_pull(image, build_id=build.id, cause=f"build {build.number} requested"))
     elif image.kind == "build":
         plan.add(_build(view, image, build))
@@ -125,7 +139,7 @@ def _pull(image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
         image_id=image.id,
         build_id=build_id,
         ref=image.ref,
-        credential=_credential(image),
+        credential=_credential(image.ref, image.credential),
         accept_present=image.update_policy == "if_missing" and not forced,
     )
 
@@ -150,10 +164,12 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         build_id=build.id,
         request=request,
         credential=_as_credential(image.credential),
+        push_to=image.reference if image.push else "",
+        push_credential=_credential(image.reference, image.credential),
     )
 
 
-def _cancel(
+def cancel_build(
     view: View, plan: PlanBuilder, image_id: str, build_id: str, *, name: str, cause: str
 ) -> None:
     if build_id in view.knows.cancelling:
@@ -169,11 +185,9 @@ def _cancel(
     )
 
 
-def _credential(image: DesiredImage) -> Credential | None:
+def _credential(ref: str, wire: RegistryCredential | None) -> Credential | None:
     """A password goes to the very server it was given for, or nowhere."""
-    if image.credential is None or not same_server(image.ref, image.credential.server):
-        return None
-    return _as_credential(image.credential)
+    return _as_credential(wire) if wire and same_server(ref, wire.server) else None
 
 
 def _as_credential(wire: RegistryCredential | None) -> Credential | None:
@@ -191,17 +205,23 @@ def digest_of(image: ObservedImage, ref: str) -> str:
     return ""
 
 
-def _record(view: View, image: DesiredImage) -> BuildRecord:
+def build_record(view: View, image: DesiredImage) -> BuildRecord:
     return view.knows.builds.get(image.build.id, _OPEN) if image.build else _OPEN
 
 
-def _settled(build: DesiredBuild | None, record: BuildRecord) -> bool:
+def is_settled(build: DesiredBuild | None, record: BuildRecord) -> bool:
     ended = record.status in {"finished", "failed", "cancelled"}
     return build is None or build.done or ended
+
+
+def waits_for_disk(view: View, image: DesiredImage, build: DesiredBuild) -> BuildFinding:
+    return BuildFinding(
+        image_id=image.id, build_id=build.id, status="pending", message=view.knows.disk_low
+    )
 
 
 def _failed_sentence(image: DesiredImage, record: BuildRecord) -> str:
     if record.status == "cancelled":
         return f"Image {image.name} was cancelled; start it again."
-    verb = "pulled" if image.kind == "pull" else "built"
+    verb = {"pull": "pulled", "build": "built"}.get(image.kind, "made")
     return f"Image {image.name} could not be {verb}: {record.message}"

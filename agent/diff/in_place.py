@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from agent.diff.chains import Chain, Parts, replace_briefly
 from agent.diff.container import nano_cpus, wanted_image
-from agent.diff.stored import read_stored
+from agent.diff.current import was_edited
 from agent.protocol import naming
+from agent.protocol.compare import normalise
 from agent.protocol.report import FieldChange
 from agent.steps import Ref, UnpauseContainer, UpdateContainer
 
@@ -29,10 +30,7 @@ def in_place(chain: Chain, container: ObservedContainer, networks: tuple[Ref, ..
 
 
 def _edited(chain: Chain, container: ObservedContainer) -> bool:
-    workspace = chain.workspace
-    stored = read_stored(container.labels)
-    applied = chain.view.knows.applied.get(workspace.id, stored.revision if stored else 0)
-    return applied != workspace.revision
+    return was_edited(chain.view, chain.workspace, container)
 
 
 def _name(chain: Chain, container: ObservedContainer) -> tuple[int, ...]:
@@ -65,27 +63,57 @@ def _attachments(
     edited = _edited(chain, container)
     here = Ref(id=container.id)
     by_id = {place.network_id: place for place in container.attachments}
-    chain = replace(chain, cause="networks changed" if edited else "network cut outside Trailer")
+    chain = replace(
+        chain,
+        cause="networks changed" if edited else "network cut outside Trailer",
+        changes=_network_changes(chain, container),
+    )
+    event = "connect" if edited else "heal"
     for network in networks:
         place = by_id.get(network.id) if network.id else None
         if place and chain.name in place.aliases:
             continue
+        told = event
         if place:
             after = (chain.disconnect(here, network, after=after),)
+            # A new alias is part of a rename, which has its own row.
+            told = "" if edited else event
         waits = after if network.node is None else (*after, network.node)
-        event = "connect" if edited else "heal"
-        after = (chain.connect(here, network, alias=chain.name, after=waits, event=event),)
+        after = (chain.connect(here, network, alias=chain.name, after=waits, event=told),)
+        event = event if not told else ""
     if not networks and _default(chain) and not _on_default(container):
         # Without networks of its own a workspace sits on the engine's default bridge.
         after = (chain.connect(here, Ref(id=_default(chain)), alias="", after=after),)
-    wanted = {network.id for network in networks}
+    return _leave(chain, container, networks, after)
+
+
+def _leave(
+    chain: Chain, container: ObservedContainer, networks: tuple[Ref, ...], after: tuple[int, ...]
+) -> tuple[int, ...]:
+    edited = _edited(chain, container)
     chain = replace(chain, cause="networks changed" if edited else "joined outside Trailer")
+    event = "disconnect" if edited else "heal"
+    wanted = {network.id for network in networks}
     for place in container.attachments:
         if place.network_id in wanted or not _may_leave(chain, place, networks):
             continue
-        event = "disconnect" if edited else "heal"
-        after = (chain.disconnect(here, Ref(id=place.network_id), after=after, event=event),)
+        gone = Ref(id=place.network_id)
+        after = (chain.disconnect(Ref(id=container.id), gone, after=after, event=event),)
+        event = ""
     return after
+
+
+def _network_changes(chain: Chain, container: ObservedContainer) -> tuple[FieldChange, ...]:
+    """Networks by the server's ids; one that is not Trailer's by its name on the engine."""
+    known = chain.view.networks_by_id
+    before = []
+    for place in container.attachments:
+        network = known.get(place.network_id)
+        label = network.labels.get(naming.LABEL_NETWORK, "") if network else ""
+        if label or place.network_name != _DEFAULT_NETWORK:
+            before.append(label or place.network_name)
+    after = sorted(set(chain.workspace.spec.network_ids))
+    return (FieldChange(field="networks", old=sorted(before), new=after, effect="in_place"),)
 
 
 def _may_leave(chain: Chain, place: Attachment, networks: tuple[Ref, ...]) -> bool:
@@ -110,7 +138,7 @@ def _on_default(container: ObservedContainer) -> bool:
 def _limits(chain: Chain, container: ObservedContainer, networks: tuple[Ref, ...]) -> bool:
     """Limits moved by `docker update`: put back in place; a limit that should not be there at all
     cannot be lifted from a living container. True when the container is replaced."""
-    spec = chain.workspace.spec
+    spec = normalise(chain.workspace.spec)
     cpus, memory = nano_cpus(spec), spec.memory_bytes or 0
     changes = _limit_changes(container, cpus=cpus, memory=memory)
     if not changes:

@@ -66,6 +66,8 @@ class Knowledge:
     hold_removals: str = ""
     brake_released: bool = False
     has_kvm: bool = True
+    # Why no pull, build or snapshot may begin, or empty.
+    disk_low: str = ""
 
 
 def object_key(kind: str, object_id: str) -> str:

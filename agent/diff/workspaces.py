@@ -11,8 +11,9 @@ from agent.diff.chains import (
     replace_without_downtime,
     swap,
 )
-from agent.diff.current import changes_of, containers_of, is_current
+from agent.diff.current import changes_of, containers_of, is_current, was_edited
 from agent.diff.in_place import in_place
+from agent.diff.snapshots import interrupted_commits
 from agent.diff.status import is_crash_looping, workspace_finding
 from agent.diff.view import View, object_key
 from agent.protocol import naming
@@ -40,8 +41,10 @@ class WorkspaceDiff:
         self._ready = ready
 
     def run(self) -> None:
+        being_committed = interrupted_commits(self._view)
         for workspace in sorted(self._view.desired.workspaces, key=lambda w: (w.spec.name, w.id)):
-            if not self._view.is_busy(object_key(WORKSPACE, workspace.id)):
+            busy = self._view.is_busy(object_key(WORKSPACE, workspace.id))
+            if not busy and workspace.id not in being_committed:
                 self._diff(workspace)
 
     def _diff(self, workspace: DesiredWorkspace) -> None:
@@ -88,11 +91,13 @@ class WorkspaceDiff:
         spares: tuple[ObservedContainer, ...],
     ) -> None:
         enabled = self._view.desired.settings.enabled
-        cause = "stop requested" if enabled else "host is disabled"
+        cause, event = "stop requested" if enabled else "host is disabled", "stop"
         self._remove_spares(workspace, spares)
         if main and main.is_up:
+            if enabled and not was_edited(self._view, workspace, main):
+                cause, event = "started outside Trailer", "heal"
             chain = self._chain(workspace, cause)
-            chain.stop(main, begins="stopping", event="stop")
+            chain.stop(main, begins="stopping", event=event)
         elif not spares:
             self._plan.findings.append(
                 workspace_finding(

@@ -126,6 +126,7 @@ class CycleLoop:
             hold_removals=parts.target.hold_removals(state),
             brake_released=parts.target.brake_is_released(state),
             has_kvm=parts.has_kvm,
+            disk_low=parts.disk.message(),
         )
 
     def _stuck(self) -> frozenset[str]:

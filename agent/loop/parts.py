@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.store.identity import Identity
     from agent.store.journal import Journal
     from agent.store.outbox import Outbox
+    from agent.work.disk import DiskBrake
     from agent.work.works import Works
 
 
@@ -32,6 +33,7 @@ class Parts:
     target: Target
     session: Session
     works: Works
+    disk: DiskBrake
     executor: Executor
     wake: Wake
     has_kvm: bool = True

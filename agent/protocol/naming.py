@@ -12,6 +12,8 @@ LABEL_WORKSPACE: Final = "trailer.workspace"
 LABEL_NETWORK: Final = "trailer.network"
 LABEL_VOLUME: Final = "trailer.volume"
 LABEL_IMAGE: Final = "trailer.image"
+# Which try made a snapshot: a late one of an older try must not pass for the newest.
+LABEL_BUILD: Final = "trailer.build"
 LABEL_STACK: Final = "trailer.stack"
 LABEL_SERVICE: Final = "trailer.service"
 LABEL_SPEC: Final = "trailer.spec"

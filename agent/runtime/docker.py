@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import Conflict, EngineError, NotFound
-from agent.observed import ObservedContainer, ObservedImage, ObservedState
+from agent.observed import ObservedContainer, ObservedState
 from agent.protocol import naming
 from agent.runtime import docker_parse as parse
 from agent.runtime.docker_client import (
@@ -14,23 +14,17 @@ from agent.runtime.docker_client import (
     Connections,
     CuttableStream,
 )
-from agent.runtime.docker_images import open_build, open_pull
+from agent.runtime.docker_images import DockerImages
 from agent.runtime.docker_requests import (
     container_config,
     network_config,
 )
-from agent.runtime.port import EngineEvent, Health, Look, Output
+from agent.runtime.port import EngineEvent, Health, Look
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.engine_requests import (
-        BuildRequest,
-        ContainerRequest,
-        Credential,
-        NetworkRequest,
-        VolumeRequest,
-    )
+    from agent.engine_requests import ContainerRequest, NetworkRequest, VolumeRequest
     from agent.protocol.session import EngineInfo
 
 _EVENTS = {
@@ -43,12 +37,13 @@ _EVENTS = {
 _TAIL_LINES = 10
 
 
-class DockerRuntime:
+class DockerRuntime(DockerImages):
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._engine = Connections(dict(environment))
         self._lock = threading.Lock()
         self._network_ids: dict[str, str] = {}
         self._inspected: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
+        self._data_root = ""
 
     @property
     def calls(self) -> int:
@@ -60,7 +55,12 @@ class DockerRuntime:
     def info(self) -> EngineInfo:
         info = self._engine.run(lambda api: api.info())
         version = self._engine.run(lambda api: api.version())
+        self._data_root = str(info.get("DockerRootDir") or "")
         return parse.engine_info(info, version)
+
+    @property
+    def data_root(self) -> str:
+        return self._data_root
 
     # --- observation --------------------------------------------------------------------------
 
@@ -125,9 +125,6 @@ class DockerRuntime:
             # A message is poorer without its log; the observation is still whole.
             return ""
         return bytes(raw).decode(errors="replace").strip()
-
-    def inspect_image(self, ref: str) -> ObservedImage:
-        return parse.listed_image(self._engine.run(lambda api: api.inspect_image(ref)))
 
     def events(self) -> CuttableStream[EngineEvent]:
         client = self._engine.own_client(None)
@@ -242,22 +239,6 @@ class DockerRuntime:
             self._engine.run(lambda api: api.remove_volume(name), deadline=CHANGE)
         except NotFound:
             return
-
-    # --- images -------------------------------------------------------------------------------
-
-    def remove_image(self, ref: str) -> None:
-        try:
-            self._engine.run(lambda api: api.remove_image(ref), deadline=CHANGE)
-        except NotFound:
-            return
-
-    def pull_image(self, ref: str, credential: Credential | None) -> CuttableStream[Output]:
-        return open_pull(self._engine, ref, credential)
-
-    def build_image(
-        self, request: BuildRequest, credential: Credential | None
-    ) -> CuttableStream[Output]:
-        return open_build(self._engine, request, credential)
 
 
 def _matters(container: ObservedContainer, look: Look) -> bool:

@@ -73,29 +73,35 @@ class Connections:
             return f"The container engine has not answered for {seconds} seconds."
         return ""
 
-    def run(self, call: Callable[[Any], Result], *, deadline: int = QUICK) -> Result:
-        """One engine call. The deadline belongs to the client that makes it."""
+    def run(
+        self, call: Callable[[Any], Result], *, deadline: int = QUICK, waits: bool = False
+    ) -> Result:
+        """One engine call. The deadline belongs to the client that makes it. One that `waits` for
+        a registry or for much work says nothing about the engine's health while it takes long."""
         number = next(self._numbers)
         with self._lock:
             self._calls += 1
-            self._open[number] = clock.monotonic()
+            if not waits:
+                self._open[number] = clock.monotonic()
         try:
             result = call(self.client(deadline))
         except Exception as problem:
             translated = _translated(problem)
-            with self._lock:
-                self._trouble = (
-                    str(translated) if isinstance(translated, EngineUnavailable) else ""
-                )
+            if not waits:
+                away = isinstance(translated, EngineUnavailable)
+                self._told(str(translated) if away else "")
             if translated is problem:
                 raise
             raise translated from problem
         finally:
             with self._lock:
                 self._open.pop(number, None)
-        with self._lock:
-            self._trouble = ""
+        self._told("")
         return result
+
+    def _told(self, trouble: str) -> None:
+        with self._lock:
+            self._trouble = trouble
 
     def client(self, deadline: int | None) -> RecordingClient:
         with self._lock:

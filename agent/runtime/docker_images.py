@@ -1,45 +1,118 @@
-"""Pulls and builds on a Docker engine, each on a connection of its own so that it can be cut."""
+"""Images on a Docker engine; a long call has its own connection, so that it can be cut."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent import clock
+from agent.errors import NotFound
 from agent.image_refs import split_tag
-from agent.runtime.docker_client import Connections, CuttableStream, RecordingClient
-from agent.runtime.docker_output import build_output, pull_output
-from agent.runtime.docker_requests import DOCKERFILE_NAME, build_context
+from agent.runtime import docker_parse as parse
+from agent.runtime.docker_client import CHANGE, Connections, CuttableStream, RecordingClient
+from agent.runtime.docker_output import build_output, pull_output, push_output
+from agent.runtime.docker_requests import DOCKERFILE_NAME, build_context, commit_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.engine_requests import BuildRequest, Credential
+    from agent.engine_requests import BuildRequest, CommitRequest, Credential
+    from agent.observed import ObservedImage
     from agent.runtime.port import Output
 
-# Seconds without a byte after which a pull is given up.
-PULL_IDLE = 120
+# Seconds a registry has to say which digest a tag means.
+DIGEST_DEADLINE = 30
+# Seconds without a byte; more than the caller's own limit, so that the caller says what happened.
+_TRANSFER = 180
+_BACKSTOP = 60
 
 
-def open_pull(
-    engine: Connections, ref: str, credential: Credential | None
-) -> CuttableStream[Output]:
-    client = engine.own_client(PULL_IDLE)
-    repository, tag = split_tag(ref)
-    # An empty login, not None: otherwise the client sends what it finds in its user's home.
-    auth = {} if credential is None else _auth(credential)
-    raw = engine.run(
-        lambda _: client.pull(repository, tag=tag, stream=True, decode=True, auth_config=auth)
-    )
-    return CuttableStream(pull_output(raw), client)
+class DockerImages:
+    """The image part of the port."""
 
+    _engine: Connections
 
-def open_build(
-    engine: Connections, request: BuildRequest, credential: Credential | None
-) -> CuttableStream[Output]:
-    client = engine.own_client(request.idle_timeout)
-    if credential is not None:
-        client.build_credentials = {credential.server: _auth(credential)}
-    raw = engine.run(lambda _: _start_build(client, request))
-    return CuttableStream(build_output(raw), client)
+    def inspect_image(self, ref: str) -> ObservedImage:
+        return parse.listed_image(self._engine.run(lambda api: api.inspect_image(ref)))
+
+    def remove_image(self, ref: str) -> None:
+        try:
+            self._engine.run(lambda api: api.remove_image(ref), deadline=CHANGE)
+        except NotFound:
+            return
+
+    def tag_image(self, ref: str, target: str) -> None:
+        repository, tag = split_tag(target)
+        self._engine.run(lambda api: api.tag(ref, repository, tag, force=True), deadline=CHANGE)
+
+    def pull_image(self, ref: str, credential: Credential | None) -> CuttableStream[Output]:
+        client = self._engine.own_client(_TRANSFER)
+        repository, tag = split_tag(ref)
+        raw = self._engine.run(
+            lambda _: client.pull(
+                repository, tag=tag, stream=True, decode=True, auth_config=_auth(credential)
+            ),
+            waits=True,
+        )
+        return CuttableStream(pull_output(raw), client)
+
+    def push_image(self, ref: str, credential: Credential | None) -> CuttableStream[Output]:
+        client = self._engine.own_client(_TRANSFER)
+        repository, tag = split_tag(ref)
+        raw = self._engine.run(
+            lambda _: client.push(
+                repository, tag=tag, stream=True, decode=True, auth_config=_auth(credential)
+            ),
+            waits=True,
+        )
+        return CuttableStream(push_output(raw), client)
+
+    def build_image(
+        self, request: BuildRequest, credential: Credential | None
+    ) -> CuttableStream[Output]:
+        client = self._engine.own_client(request.idle_timeout + _BACKSTOP)
+        if credential is not None:
+            client.build_credentials = {credential.server: _auth(credential)}
+        raw = self._engine.run(lambda _: _start_build(client, request), waits=True)
+        return CuttableStream(build_output(raw), client)
+
+    def commit_container(self, request: CommitRequest) -> None:
+        """Returns when the image is there. The engine pauses the container meanwhile, and goes on
+        when its caller is gone."""
+        seen = self._engine.run(lambda api: api.inspect_container(request.container_id))
+        repository, tag = split_tag(request.ref)
+        client = self._engine.own_client(round(request.patience) + 1)
+        try:
+            self._engine.run(
+                lambda _: client.commit(
+                    request.container_id,
+                    repository=repository,
+                    tag=tag,
+                    pause=True,
+                    conf=commit_config(seen["Config"], request),
+                ),
+                waits=True,
+            )
+        finally:
+            client.close()
+
+    def recalls_pause(self, container_id: str) -> bool:
+        """Whether this very engine process paused it. A daemon that was started anew since has
+        forgotten, and with it whatever it was committing."""
+        filters = {"container": container_id, "event": "pause"}
+        until = clock.utc_now().timestamp()
+        events = self._engine.run(
+            lambda api: list(api.events(since="1", until=f"{until:.9f}", filters=filters))
+        )
+        return bool(events)
+
+    def registry_digest(self, ref: str, credential: Credential | None) -> str:
+        """What the reference means in its registry now."""
+        answer = self._engine.run(
+            lambda api: api.inspect_distribution(ref, auth_config=_auth(credential)),
+            deadline=DIGEST_DEADLINE,
+            waits=True,
+        )
+        return str((answer.get("Descriptor") or {}).get("digest") or "")
 
 
 def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any]:
@@ -55,12 +128,15 @@ def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any
         rm=True,
         forcerm=True,
         decode=True,
-        timeout=request.idle_timeout,
+        timeout=request.idle_timeout + _BACKSTOP,
     )
     return answer
 
 
-def _auth(credential: Credential) -> dict[str, str]:
+def _auth(credential: Credential | None) -> dict[str, str]:
+    """Empty, not None: otherwise the client sends what it finds in its user's home."""
+    if credential is None:
+        return {}
     return {
         "username": credential.username,
         "password": credential.password,

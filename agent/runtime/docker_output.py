@@ -49,6 +49,21 @@ def _share(status: str, detail: Mapping[str, Any]) -> float:
     return 0.0
 
 
+def push_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
+    """Errors come as lines; the last word is the digest that the registry gave."""
+    shown: dict[str, str] = {}
+    for item in raw:
+        if item.get("error"):
+            yield Output(error=str(item["error"]))
+            return
+        layer, status = str(item.get("id") or ""), str(item.get("status") or "")
+        text = ""
+        if status and shown.get(layer) != status:
+            shown[layer] = status
+            text = f"{layer}: {status}\n" if layer else f"{status}\n"
+        yield Output(text=text, digest=str((item.get("aux") or {}).get("Digest") or ""))
+
+
 def build_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
     for item in raw:
         if item.get("error"):

@@ -54,6 +54,7 @@ def inspected_container(raw: Json, network_ids: Mapping[str, str]) -> ObservedCo
         name=str(raw.get("Name") or "").lstrip("/"),
         state=_state(state),
         image_id=str(raw.get("Image") or ""),
+        hostname=str((raw.get("Config") or {}).get("Hostname") or ""),
         labels=(raw.get("Config") or {}).get("Labels") or {},
         exit_code=state.get("ExitCode"),
         error=str(state.get("Error") or ""),

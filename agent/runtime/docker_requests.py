@@ -7,7 +7,14 @@ import tarfile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.engine_requests import BuildRequest, ContainerRequest, NetworkRequest
+    from collections.abc import Mapping
+
+    from agent.engine_requests import (
+        BuildRequest,
+        CommitRequest,
+        ContainerRequest,
+        NetworkRequest,
+    )
     from agent.protocol.spec import GpuSpec, HealthCheckSpec, MountSpec, PortSpec
 
 NANOSECONDS = 1_000_000_000
@@ -140,3 +147,15 @@ def build_context(request: BuildRequest) -> io.BytesIO:
 
 
 DOCKERFILE_NAME = ".trailer.Dockerfile"
+
+
+def commit_config(config: Mapping[str, Any], request: CommitRequest) -> dict[str, Any]:
+    """The container's configuration as its image shall have it. The engine adds again whatever is
+    left out, so a value can only be taken away by another one."""
+    blank = set(request.blank_env)
+    kept = [pair for pair in config.get("Env") or () if pair.partition("=")[0] not in blank]
+    return {
+        **config,
+        "Env": [*kept, *(f"{name}=" for name in sorted(blank))],
+        "Labels": {**(config.get("Labels") or {}), **request.labels},
+    }

@@ -5,50 +5,39 @@ Tests reach into its dictionaries to do by hand what a user would do with `docke
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
-from agent.image_refs import familiar
 from agent.observed import (
     Attachment,
     ObservedContainer,
-    ObservedImage,
     ObservedNetwork,
     ObservedState,
     ObservedVolume,
 )
 from agent.protocol.session import EngineInfo
-from agent.runtime.fake_streams import FakeEvents, FakeStream
-from agent.runtime.port import EngineEvent, Health, Look, Output
+from agent.runtime.fake_images import FakeImages
+from agent.runtime.fake_streams import FakeEvents
+from agent.runtime.port import EngineEvent, Health, Look
 
 if TYPE_CHECKING:
-    from agent.engine_requests import (
-        BuildRequest,
-        ContainerRequest,
-        Credential,
-        NetworkRequest,
-        VolumeRequest,
-    )
+    from agent.engine_requests import ContainerRequest, NetworkRequest, VolumeRequest
 
 BRIDGE = ObservedNetwork(id="net-bridge", name="bridge")
 
 
-class FakeRuntime:
+class FakeRuntime(FakeImages):
     def __init__(self) -> None:
         self.containers: dict[str, ObservedContainer] = {}
         self.networks: dict[str, ObservedNetwork] = {BRIDGE.id: BRIDGE}
         self.volumes: dict[str, ObservedVolume] = {}
-        self.images: dict[str, ObservedImage] = {}
-        # Reference -> image id that a pull would bring.
-        self.registry: dict[str, str] = {}
+        super().__init__()
         self.requests: dict[str, ContainerRequest] = {}
         # Verb -> how many calls of it fail from now on.
         self.failing: dict[str, int] = {}
-        self.endless_builds = False
         self.first_health = "healthy"
         self.away = False
         self.calls = 0
@@ -58,17 +47,6 @@ class FakeRuntime:
         self._lock = threading.RLock()
 
     # --- by hand ---
-
-    def add_image(self, ref: str, *, image_id: str = "") -> str:
-        image_id = image_id or "sha256:" + hashlib.sha256(ref.encode()).hexdigest()
-        tag = familiar(ref)
-        for known in list(self.images.values()):
-            kept = tuple(other for other in known.tags if other != tag)
-            self.images[known.id] = replace(known, tags=kept)
-        before = self.images.get(image_id)
-        tags = (*before.tags, tag) if before else (tag,)
-        self.images[image_id] = ObservedImage(id=image_id, tags=tags, size_bytes=1000)
-        return image_id
 
     def add_container(self, name: str, *, state: str = "running", **fields: object) -> str:
         container_id = f"{next(self._numbers):064x}"
@@ -99,13 +77,6 @@ class FakeRuntime:
         self._call("inspect")
         return self._get(container_id)
 
-    def inspect_image(self, ref: str) -> ObservedImage:
-        self._call("inspect_image")
-        for image in self.images.values():
-            if ref == image.id or familiar(ref) in image.tags:
-                return image
-        raise NotFound(f"No such image: {ref}")
-
     def create_container(self, request: ContainerRequest, *, network_id: str, alias: str) -> str:
         self._change("create_container")
         with self._lock:
@@ -122,10 +93,11 @@ class FakeRuntime:
                 name=request.name,
                 state="created",
                 image_id=image.id,
+                hostname=request.hostname,
                 labels=dict(request.labels),
                 nano_cpus=request.nano_cpus,
                 memory_bytes=request.memory_bytes,
-                attachments=(_place(network, alias),),
+                attachments=(_place(network, alias, request.hostname),),
             )
             return container_id
 
@@ -173,7 +145,7 @@ class FakeRuntime:
         if network is None:
             raise NotFound(f"network {network_id} not found")
         if all(place.network_id != network_id for place in container.attachments):
-            places = (*container.attachments, _place(network, alias))
+            places = (*container.attachments, _place(network, alias, container.hostname))
             self._set(container, "connect", attachments=places)
 
     def disconnect_network(self, network_id: str, container_id: str) -> None:
@@ -211,33 +183,6 @@ class FakeRuntime:
             if request and any(mount.source == name for mount in request.mounts):
                 raise Conflict(f"remove {name}: volume is in use")
         self.volumes.pop(name, None)
-
-    def remove_image(self, ref: str) -> None:
-        self._change("remove_image")
-        try:
-            image = self.inspect_image(ref)
-        except NotFound:
-            return
-        if any(container.image_id == image.id for container in self.containers.values()):
-            raise Conflict(f"unable to remove {ref}: container is using it")
-        del self.images[image.id]
-
-    def pull_image(self, ref: str, credential: Credential | None) -> FakeStream:
-        self._change("pull_image")
-        if ref not in self.registry:
-            return FakeStream([Output(error=f"manifest for {ref} not found")])
-        self.add_image(ref, image_id=self.registry[ref])
-        return FakeStream([Output(text="pulling\n", progress=50), Output(text="done\n")])
-
-    def build_image(self, request: BuildRequest, credential: Credential | None) -> FakeStream:
-        self._change("build_image")
-        if self.endless_builds:
-            return FakeStream([Output(text="Step 1/1 : RUN sleep inf\n")], endless=True)
-        if "FAIL" in request.dockerfile:
-            return FakeStream([Output(text="Step 1/1\n"), Output(error="returned code 1")])
-        digest = hashlib.sha256(request.dockerfile.encode()).hexdigest()
-        self.add_image(request.ref, image_id=f"sha256:{digest}")
-        return FakeStream([Output(text="Step 1/1 : FROM x\n", progress=0), Output(text="ok\n")])
 
     def events(self) -> FakeEvents:
         self._call("events")
@@ -295,7 +240,9 @@ class FakeRuntime:
         return request is not None and request.health_check is not None
 
 
-def _place(network: ObservedNetwork, alias: str) -> Attachment:
+def _place(network: ObservedNetwork, alias: str, hostname: str) -> Attachment:
+    """Like the engine: a hostname is a name on the network too, except on the default one."""
+    names = {alias, hostname} - {""} if network is not BRIDGE else set()
     return Attachment(
-        network_id=network.id, network_name=network.name, aliases=(alias,) if alias else ()
+        network_id=network.id, network_name=network.name, aliases=tuple(sorted(names))
     )

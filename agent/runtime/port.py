@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from agent.engine_requests import (
         BuildRequest,
+        CommitRequest,
         ContainerRequest,
         Credential,
         NetworkRequest,
@@ -43,11 +44,13 @@ class EngineEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One piece of a pull's or build's output; an `error` ends it."""
+    """One piece of a pull's, push's or build's output; an `error` ends it. A push says at its end
+    which `digest` the registry gave."""
 
     text: str = ""
     progress: int | None = None
     error: str = ""
+    digest: str = ""
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -109,17 +112,36 @@ class Runtime(Protocol):
 
     def remove_image(self, ref: str) -> None: ...
 
+    def tag_image(self, ref: str, target: str) -> None: ...
+
     def pull_image(self, ref: str, credential: Credential | None) -> Stream[Output]: ...
+
+    def push_image(self, ref: str, credential: Credential | None) -> Stream[Output]: ...
 
     def build_image(
         self, request: BuildRequest, credential: Credential | None
     ) -> Stream[Output]: ...
+
+    def commit_container(self, request: CommitRequest) -> None:
+        """Blocks. The engine pauses the container meanwhile; it goes on without its caller."""
+        ...
+
+    def recalls_pause(self, container_id: str) -> bool:
+        """False: the engine was started anew since the container was paused."""
+        ...
+
+    def registry_digest(self, ref: str, credential: Credential | None) -> str: ...
 
     def events(self) -> Stream[EngineEvent]: ...
 
     def info(self) -> EngineInfo: ...
 
     def health(self) -> Health: ...
+
+    @property
+    def data_root(self) -> str:
+        """Where the engine keeps its data; empty until it has said so."""
+        ...
 
     @property
     def calls(self) -> int: ...

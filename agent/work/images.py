@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent import clock
 from agent.diff.images import digest_of
 from agent.errors import AgentError, NotFound, StepFailed
 from agent.protocol.report import BuildStatus
 from agent.steps import BuildImage, PullImage
+from agent.work.detached import Detached
+from agent.work.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +21,15 @@ if TYPE_CHECKING:
     from agent.runtime.port import Output, Runtime, Stream
 
 _PROGRESS_SECONDS = 0.5
+# Seconds without a byte from a registry after which a pull or push is given up.
+TRANSFER_IDLE: Final = 120.0
+_LEAVING: Final = "the agent stops"
 
 
 class ImageWork:
     """`cancel` may come from any thread and at any moment; the engine's work ends with it."""
+
+    is_urgent = False
 
     def __init__(
         self,
@@ -43,6 +50,21 @@ class ImageWork:
         self._stream: Stream[Output] | None = None
         self._reason = ""
         self._next_progress = 0.0
+        self._digest = ""
+        self._patience = Patience(total=timeout, idle=self._idle, on_end=self.cancel)
+
+    # --- from other threads ---
+
+    @property
+    def lane(self) -> str:
+        return "pull" if isinstance(self.step, PullImage) else "build"
+
+    @property
+    def is_cancelled(self) -> bool:
+        return bool(self._reason)
+
+    def claims(self) -> tuple[str, ...]:
+        return self.step.claims
 
     def cancel(self, reason: str) -> None:
         with self._lock:
@@ -51,21 +73,19 @@ class ImageWork:
         if stream is not None:
             stream.close()
 
-    @property
-    def is_cancelled(self) -> bool:
-        return bool(self._reason)
+    def leave(self) -> None:
+        self.cancel(_LEAVING)
 
-    def run(self) -> BuildStatus:
-        """Never raises: every end is a status."""
-        timer = threading.Timer(self._timeout, self.cancel, ["timeout"])
-        timer.daemon = True
-        timer.start()
+    # --- the work ---
+
+    def run(self) -> BuildStatus | None:
+        """Never raises: every end is a status; None when the agent stops."""
+        self._patience = Patience(total=self._timeout, idle=self._idle, on_end=self.cancel)
         try:
-            image = self._make()
+            with self._patience:
+                image = self._make()
         except AgentError as problem:
             return self._ended(str(problem))
-        finally:
-            timer.cancel()
         if self._reason:
             return self._ended("")
         self._write(f"Done: {image.id}\n")
@@ -75,7 +95,7 @@ class ImageWork:
             build_id=self.step.build_id,
             status="finished",
             progress=100,
-            digest=digest_of(image, self.ref),
+            digest=self._digest or digest_of(image, self.ref),
             engine_id=image.id,
             size_bytes=image.size_bytes,
         )
@@ -84,10 +104,21 @@ class ImageWork:
     def ref(self) -> str:
         return self.step.ref if isinstance(self.step, PullImage) else self.step.request.ref
 
-    def _ended(self, problem: str) -> BuildStatus:
+    @property
+    def _idle(self) -> float:
+        """A pull counts as idle by its registry, a build by what it prints."""
+        if isinstance(self.step, PullImage):
+            return TRANSFER_IDLE
+        return self.step.request.idle_timeout
+
+    def _ended(self, problem: str) -> BuildStatus | None:
+        if self._reason == _LEAVING:
+            return None
         status, message = "failed", problem
         if self._reason == "timeout":
             message = f"Stopped after {self._timeout:g} seconds, the host's limit."
+        elif self._reason == "idle":
+            message = f"Stopped because it printed nothing for {self._idle:g} seconds."
         elif self._reason:
             status, message = "cancelled", f"Cancelled: {self._reason}."
         self._write(f"{message}\n")
@@ -100,34 +131,25 @@ class ImageWork:
         )
 
     def _make(self) -> ObservedImage:
-        before = self._present()
-        if before and isinstance(self.step, PullImage) and self.step.accept_present:
+        step = self.step
+        before = self._present(self.ref)
+        if before and isinstance(step, PullImage) and step.accept_present:
             self._write(f"{self.ref} is already on this host.\n")
             return before
-        if self._reason:
-            raise StepFailed("Cancelled.")
         self._report(0)
-        self._follow(self._open())
+        if isinstance(step, PullImage):
+            self._follow(lambda: self._runtime.pull_image(step.ref, step.credential))
+        else:
+            self._check_size(step.request)
+            self._follow(lambda: self._runtime.build_image(step.request, step.credential))
         # Success is what the engine has, not what its stream said.
-        image = self._present()
+        image = self._present(self.ref)
         if image is None:
             raise StepFailed(f"The engine reported success, but {self.ref} is not there.")
         self.made_it = before is None or before.id != image.id
+        if isinstance(step, BuildImage) and step.push_to:
+            self._push(step, image)
         return image
-
-    def _open(self) -> Stream[Output]:
-        step = self.step
-        if isinstance(step, PullImage):
-            stream = self._runtime.pull_image(step.ref, step.credential)
-        else:
-            self._check_size(step.request)
-            stream = self._runtime.build_image(step.request, step.credential)
-        with self._lock:
-            self._stream = stream
-            cancelled = bool(self._reason)
-        if cancelled:
-            stream.close()
-        return stream
 
     @staticmethod
     def _check_size(request: BuildRequest) -> None:
@@ -137,24 +159,65 @@ class ImageWork:
                 f"this host takes {request.most_bytes}."
             )
 
-    def _follow(self, stream: Stream[Output]) -> None:
+    def _push(self, step: BuildImage, image: ObservedImage) -> None:
+        """The engine pushes only what carries the target's name: it does for that while."""
+        target = step.push_to
+        before = self._present(target)
+        self._runtime.tag_image(image.id, target)
+        try:
+            self._follow(lambda: self._runtime.push_image(target, step.push_credential))
+        except AgentError as problem:
+            raise StepFailed(
+                f"The image was built, but it could not be pushed to {target}: {problem}"
+            ) from problem
+        finally:
+            if before is None:
+                self._runtime.remove_image(target)
+            elif before.id != image.id:
+                self._runtime.tag_image(before.id, target)
+
+    def _follow(self, begin: Callable[[], Stream[Output]]) -> None:
+        stream = self._opened(begin)
         try:
             for output in stream:
+                self._patience.heard()
                 self._write(output.text)
                 if output.error:
                     raise StepFailed(output.error)
+                self._digest = output.digest or self._digest
                 if output.progress is not None:
                     self._report(output.progress)
-                if self._reason:
-                    return
+                self._raise_if_cancelled()
         finally:
             stream.close()
+        self._raise_if_cancelled()
+
+    def _raise_if_cancelled(self) -> None:
         if self._reason:
             raise StepFailed("Cancelled.")
 
-    def _present(self) -> ObservedImage | None:
+    def _opened(self, begin: Callable[[], Stream[Output]]) -> Stream[Output]:
+        """An engine that waits for a registry answers nothing at all, and must not hold a cancel
+        back; its answer, when it comes, is closed at once."""
+        self._raise_if_cancelled()
+        opening = Detached(begin, name=f"open-{self.step.build_id[:8]}")
         try:
-            return self._runtime.inspect_image(self.ref)
+            while not opening.wait(0.05):
+                self._raise_if_cancelled()
+        except StepFailed:
+            opening.leave(lambda stream: stream.close())
+            raise
+        stream = opening.result()
+        with self._lock:
+            self._stream = stream
+            cancelled = bool(self._reason)
+        if cancelled:
+            stream.close()
+        return stream
+
+    def _present(self, ref: str) -> ObservedImage | None:
+        try:
+            return self._runtime.inspect_image(ref)
         except NotFound:
             return None
 

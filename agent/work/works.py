@@ -11,9 +11,11 @@ import msgspec
 
 from agent.diff.view import object_key
 from agent.protocol.report import BuildStatus, ImageObserved
-from agent.steps import IMAGE, BuildImage, CancelBuild, PullImage
+from agent.steps import IMAGE, CancelBuild, PullImage, SnapshotImage
 from agent.work.images import ImageWork
+from agent.work.lanes import Lanes
 from agent.work.log_shipper import LogShipper
+from agent.work.snapshots import SnapshotWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
     from agent.server.port import Server
     from agent.store.journal import Journal
     from agent.store.outbox import Outbox
+    from agent.work.disk import DiskBrake
+    from agent.work.port import LongStep, Work
 
 log = logging.getLogger(__name__)
 
 # The host's setting decides how many run at once; this only bounds the threads.
-_MOST_THREADS = 16
+_MOST_THREADS = 48
 _FLUSH_PATIENCE = 3.0
+# An engine that dies each time is not asked for ever.
+_MOST_TRIES = 3
 
 
 class Works:
@@ -44,6 +50,7 @@ class Works:
         reporter: Reporter,
         failures: Failures,
         target: Target,
+        disk: DiskBrake,
         epoch: Callable[[], int],
         on_end: Callable[[], None],
     ) -> None:
@@ -54,15 +61,18 @@ class Works:
         self._reporter = reporter
         self._failures = failures
         self._target = target
+        self._disk = disk
         self._epoch = epoch
         self._on_end = on_end
         self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
+        self._lanes = Lanes()
         self._lock = threading.Lock()
-        self._turn = threading.Condition(self._lock)
-        self._at_work = 0
-        self._running: dict[str, ImageWork] = {}
+        self._running: dict[str, Work] = {}
+        self._shippers: dict[str, LogShipper] = {}
+        self._tries: dict[str, int] = {}
         # (epoch, build id) of results this session was told.
         self._told: set[tuple[int, str]] = set()
+        self._leaving = False
         self._idle = threading.Event()
         self._idle.set()
 
@@ -74,8 +84,9 @@ class Works:
             return {image_id: work.step.build_id for image_id, work in self._running.items()}
 
     def busy_keys(self) -> frozenset[str]:
+        """Images at work, and workspaces that are being committed."""
         with self._lock:
-            return frozenset(object_key(IMAGE, image_id) for image_id in self._running)
+            return frozenset(key for work in self._running.values() for key in work.claims())
 
     def cancelling(self) -> frozenset[str]:
         with self._lock:
@@ -86,91 +97,135 @@ class Works:
 
     # --- what the executor asks for ---
 
-    def start(self, step: PullImage | BuildImage) -> None:
-        settings = self._target.settings()
-        is_pull = isinstance(step, PullImage)
-        shipper = None
-        if step.build_id:
-            shipper = LogShipper(self._server, step.build_id, epoch=self._epoch)
-        work = ImageWork(
-            step,
-            self._runtime,
-            timeout=settings.pull_timeout if is_pull else settings.build_timeout,
-            write=shipper.write if shipper else lambda _: None,
-            on_progress=self._progress,
-        )
+    def start(self, step: LongStep) -> None:
+        work = self._work(step)
         with self._lock:
             if step.image_id in self._running:
                 return
             self._running[step.image_id] = work
             self._idle.clear()
-        if step.build_id:
-            self._journal.build_started(step.build_id, step.image_id)
-        self._pool.submit(self._run, work, shipper)
+        self._lanes.put(work)
+        self.advance()
+
+    def advance(self) -> None:
+        """Begin whatever may begin now; also after a setting changed or the disk got room."""
+        if self._leaving:
+            return
+        brake = self._disk.message()
+        places = self._target.settings().build_parallel
+        for work in self._lanes.take(places=places, urgent_only=bool(brake)):
+            self._pool.submit(self._run, work)
+        for work in self._lanes.waiting() if brake else ():
+            self._progress(_status(work.step, "pending", brake))
 
     def cancel(self, step: CancelBuild) -> None:
         with self._lock:
             work = self._running.get(step.image_id)
         if work is not None and work.step.build_id == step.build_id:
-            work.cancel(step.cause)
-            return
-        self._end(
-            BuildStatus(
-                seq=0,
-                image_id=step.image_id,
-                build_id=step.build_id,
-                status="cancelled",
-                message="Cancelled before it began.",
-            )
-        )
+            if not self._lanes.withdraw(work):
+                work.cancel(step.cause)
+                return
+            self._forget(work)
+        self._end(_status(step, "cancelled", "Cancelled before it began."))
 
     def shutdown(self) -> None:
         """The journal still says `started`: the next agent runs the build again."""
+        self._leaving = True
         with self._lock:
             running = list(self._running.values())
         self._pool.shutdown(wait=False, cancel_futures=True)
         for work in running:
-            work.cancel("the agent stops")
+            work.leave()
 
     # --- the work itself ---
 
-    def _run(self, work: ImageWork, shipper: LogShipper | None) -> None:
+    def _work(self, step: LongStep) -> Work:
+        settings = self._target.settings()
+        if isinstance(step, SnapshotImage):
+            return SnapshotWork(
+                step,
+                self._runtime,
+                timeout=settings.build_timeout,
+                write=lambda text: self._write(step.build_id, text),
+                on_progress=self._progress,
+            )
+        is_pull = isinstance(step, PullImage)
+        return ImageWork(
+            step,
+            self._runtime,
+            timeout=settings.pull_timeout if is_pull else settings.build_timeout,
+            write=lambda text: self._write(step.build_id, text),
+            on_progress=self._progress,
+        )
+
+    def _run(self, work: Work) -> None:
         step = work.step
-        self._wait_for_turn(work)
         try:
-            result = work.run()
-            if shipper is not None:
-                shipper.close(patience=_FLUSH_PATIENCE)
-                result = msgspec.structs.replace(result, log_bytes=shipper.sent_bytes)
+            self._began(step)
+            result = self._result(work)
             if work.made_it:
                 self._journal.image_made(step.image_id)
-            if work.is_cancelled and result.message == "Cancelled: the agent stops.":
-                return
-            if step.build_id:
+            if result is None:
+                log.info("%s %r: left without an end", step.verb, step.name)
+            elif step.build_id:
                 self._end(result)
             else:
                 self._fetched(result)
-            log.info("%s %r: %s %s", step.verb, step.name, result.status, result.message)
+            if result is not None:
+                log.info("%s %r: %s %s", step.verb, step.name, result.status, result.message)
         except Exception:
             # The thread belongs to a pool: without this line a bug would vanish in a future.
             log.exception("%s %r ended unexpectedly", step.verb, step.name)
         finally:
-            with self._turn:
-                self._at_work -= 1
-                self._running.pop(step.image_id, None)
-                if not self._running:
-                    self._idle.set()
-                self._turn.notify_all()
+            self._lanes.done(work)
+            self._forget(work)
+            self.advance()
             self._on_end()
 
-    def _wait_for_turn(self, work: ImageWork) -> None:
-        """Pulls and builds share the host's places; a cancelled one needs none."""
-        with self._turn:
-            while not work.is_cancelled:
-                if self._at_work < max(1, self._target.settings().build_parallel):
-                    break
-                self._turn.wait(1.0)
-            self._at_work += 1
+    def _began(self, step: LongStep) -> None:
+        if not step.build_id:
+            return
+        with self._lock:
+            self._shippers[step.build_id] = LogShipper(
+                self._server, step.build_id, epoch=self._epoch
+            )
+        self._journal.build_started(step.build_id, step.image_id)
+        if isinstance(step, SnapshotImage):
+            self._reporter.turn(step.workspace_id, revision=step.revision, status="snapshotting")
+
+    def _result(self, work: Work) -> BuildStatus | None:
+        step = work.step
+        try:
+            result = work.run()
+        except Exception as problem:
+            log.exception("%s %r failed unexpectedly", step.verb, step.name)
+            result = _status(step, "failed", f"Internal error: {problem}")
+        if result is None and not self._leaving:
+            result = self._tried_too_often(step)
+        with self._lock:
+            shipper = self._shippers.pop(step.build_id, None)
+        if shipper is not None:
+            shipper.close(patience=_FLUSH_PATIENCE)
+            if result is not None:
+                result = msgspec.structs.replace(result, log_bytes=shipper.sent_bytes)
+        return result
+
+    def _tried_too_often(self, step: LongStep) -> BuildStatus | None:
+        tries = self._tries[step.build_id] = self._tries.get(step.build_id, 0) + 1
+        if tries < _MOST_TRIES:
+            return None
+        return _status(step, "failed", f"The engine broke off {tries} times in the middle of it.")
+
+    def _forget(self, work: Work) -> None:
+        with self._lock:
+            self._running.pop(work.step.image_id, None)
+            if not self._running:
+                self._idle.set()
+
+    def _write(self, build_id: str, text: str) -> None:
+        shipper = self._shippers.get(build_id)
+        if shipper is not None:
+            shipper.write(text)
 
     def _progress(self, status: BuildStatus) -> None:
         if status.build_id:
@@ -178,6 +233,7 @@ class Works:
 
     def _end(self, result: BuildStatus) -> None:
         self._journal.build_ended(result)
+        self._tries.pop(result.build_id, None)
         self._told.add((self._epoch(), result.build_id))
         self._reporter.build(result)
 
@@ -209,3 +265,13 @@ class Works:
         result = self._journal.build_result(build_id)
         if result is not None:
             self._reporter.build(result)
+
+
+def _status(step: LongStep | CancelBuild, status: str, message: str) -> BuildStatus:
+    return BuildStatus(
+        seq=0,
+        image_id=step.image_id,
+        build_id=step.build_id,
+        status=status,
+        message=message,
+    )

@@ -3,7 +3,7 @@
 import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { swapIcon } from "./icons.js";
-import { expectDeletion, isLive, refreshAll } from "./live.js";
+import { expectDeletion, isLive, refreshAll, refreshFollowers } from "./live.js";
 import { all, showAllowed, showDeleted } from "./states.js";
 import { toast, toastLater } from "./toasts.js";
 
@@ -15,19 +15,44 @@ const COLLECTIONS = {
   volume: "volumes",
   registry: "registries",
 };
+// What was asked for, where the page does not show it at once.
+const ASKED = {
+  check: "The host compares the image with its registry now.",
+};
 const DELETED = {
   workspace: "Its container is stopped and removed. Volumes keep their data.",
   volume: "All data in it is removed from the host. This cannot be undone.",
   host: "Trailer forgets the host; nothing on the machine is touched.",
 };
 
+// Cancelling is over when the host says so.
+const cancelling = new Map();
+
 export function startActions() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-action]");
-    if (button && !button.disabled) {
+    const other = event.target.closest("[data-press]");
+    // A button that opens a dialog leaves the rest to the dialog's form.
+    if (button && !button.disabled && button.dataset.open === undefined) {
       act(button);
+    } else if (other) {
+      document.querySelector(`[data-action="${other.dataset.press}"]`).click();
     }
   });
+  document.addEventListener("trailer:state", (event) => ended(event.detail));
+}
+
+function ended({ resource, status, busy, message }) {
+  const name = cancelling.get(resource);
+  if (name === undefined || busy) {
+    return;
+  }
+  cancelling.delete(resource);
+  if (status === "cancelled") {
+    toast(`${name}: cancelled. The host has ended the work.`);
+  } else {
+    toast(`${name} was ${status} before it could be cancelled. ${message || ""}`, "error");
+  }
 }
 
 async function act(button) {
@@ -49,6 +74,12 @@ async function act(button) {
     return;
   }
   settle();
+  if (action === "cancel") {
+    cancelling.set(target, name);
+  }
+  if (ASKED[action]) {
+    toast(ASKED[action]);
+  }
   if (answer && answer.allowed_actions) {
     showAllowed(target, answer.allowed_actions);
     moveRevision(answer);
@@ -57,7 +88,9 @@ async function act(button) {
     leave(target, name);
   } else if (kind === "host") {
     location.reload();
-  } else if (!isLive()) {
+  } else if (isLive()) {
+    refreshFollowers(target);
+  } else {
     refreshAll();
   }
 }

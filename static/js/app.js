@@ -2,6 +2,7 @@
 
 import { startActions } from "./actions.js";
 import { startChrome } from "./chrome.js";
+import { startDialogs } from "./dialogs.js";
 import { startEnrol } from "./enrol.js";
 import { startErrors } from "./errors.js";
 import { startForms } from "./forms.js";
@@ -12,6 +13,7 @@ import { startSizes } from "./sizes.js";
 import { startTheme } from "./theme.js";
 import { startTimes } from "./times.js";
 import { startToasts } from "./toasts.js";
+import { startUnused } from "./unused.js";
 import { startWorkspaceForm } from "./workspace-form.js";
 
 startTheme();
@@ -25,6 +27,8 @@ startSizes();
 startWorkspaceForm();
 startForms();
 startActions();
+startDialogs();
+startUnused();
 startEnrol();
 startLogs();
 startLive();

@@ -11,7 +11,7 @@ export function startChrome() {
     } else if (at(".scrim")) {
       setNavigation(false);
     } else if (at("[data-open]")) {
-      document.getElementById(at("[data-open]").dataset.open).showModal();
+      openDialog(at("[data-open]"));
     } else if (at("[data-close]")) {
       at("dialog").close();
     } else if (at("[data-copy]")) {
@@ -28,6 +28,14 @@ export function startChrome() {
     }
   });
   document.addEventListener("htmx:afterSettle", markTab);
+}
+
+/** Whoever fills the dialog in hears of it first. */
+function openDialog(button) {
+  const dialog = document.getElementById(button.dataset.open);
+  dialog.dispatchEvent(new CustomEvent("trailer:open", { bubbles: true, detail: button }));
+  dialog.showModal();
+  dialog.querySelector("[data-select]")?.select();
 }
 
 function closeMenus(except) {

@@ -3,6 +3,7 @@
 import { send } from "./api.js";
 import { clearErrors, showErrors } from "./errors.js";
 import { collect, difference } from "./fields.js";
+import { refreshAll } from "./live.js";
 import { newImageFirst } from "./new-image.js";
 import { showPlan } from "./plan.js";
 import { clearErrorToasts, toast, toastLater } from "./toasts.js";
@@ -106,7 +107,7 @@ function finish(form, answer) {
     form.closest("dialog")?.close();
     form.reset();
     toast(done);
-    document.getElementById("rows").dispatchEvent(new CustomEvent("trailer:refresh"));
+    refreshAll();
     return;
   }
   if (done) {

@@ -144,7 +144,7 @@ function receive(message) {
   if (before === undefined || coarse(before) !== coarse(message)) {
     refreshFollowers(kind);
   }
-  if (before !== undefined && fine(before) !== fine(message)) {
+  if (before !== undefined && !isOnlyProgress(before, message)) {
     refreshFollowers(message.resource);
   }
 }
@@ -159,11 +159,10 @@ function coarse(state) {
   return state.status;
 }
 
-function fine(state) {
-  const { status, revision, observed_revision, observed_at, last_heartbeat, progress } = state;
-  return revision === undefined
-    ? status
-    : JSON.stringify([status, revision, observed_revision, observed_at, last_heartbeat, progress]);
+/** The server speaks when something changed, even if the state shows it not; a bar moves by itself. */
+function isOnlyProgress(before, message) {
+  const same = (name) => JSON.stringify(before[name]) === JSON.stringify(message[name]);
+  return !same("progress") && Object.keys(message).every((name) => name === "progress" || same(name));
 }
 
 function gone(resource, kind) {
@@ -196,7 +195,8 @@ function refreshEmptied(kind) {
   }
 }
 
-function refreshFollowers(name) {
+/** Draws again what follows this resource, or this kind of resources. */
+export function refreshFollowers(name) {
   for (const part of document.querySelectorAll("[data-follows]")) {
     if (part.dataset.follows.split(" ").includes(name)) {
       refresh(part);

@@ -1,124 +1,198 @@
-// Log viewers of builds: read by offset, followed while the build runs, plain text and nothing else.
+// Log viewers of builds: follow the build while it runs, pause when the reader scrolls up, move on to
+// a newer build, show an older one on request.
 
-import { read } from "./api.js";
+import { installPalette } from "./ansi-palette.js";
+import { AnsiLines, lineText } from "./ansi.js";
+import { LogFeed } from "./log-feed.js";
+import { LogSearch } from "./log-search.js";
+import { LogView, MOST_CHARACTERS } from "./log-view.js";
+import { describeSize } from "./sizes.js";
+import { toast } from "./toasts.js";
 
-const PAUSE_MS = 700;
-const AFTER_FAILURE_MS = 3000;
-// Older text leaves the page beyond this; the whole log stays on the server.
-const MOST_CHARACTERS = 2_000_000;
-// Colours and cursor movements of terminals.
-const ESCAPES = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])/g;
+// "Step 2/5 : RUN make" of the engine's own builder, "#7 [2/5] RUN make" of BuildKit.
+const STEP = /^(?:Step (\d+)\/(\d+) : |#\d+ \[(?:[\w.-]+ )?(\d+)\/(\d+)\] )(.*)/;
+const viewers = new Map();
 
 export function startLogs() {
-  follow(document);
-  document.addEventListener("htmx:load", (event) => follow(event.target));
-  document.addEventListener("htmx:afterSettle", showNewestBuild);
+  installPalette();
+  open(document);
+  document.addEventListener("htmx:load", (event) => open(event.target));
+  document.addEventListener("htmx:afterSettle", () => {
+    closeGone();
+    viewers.forEach((viewer) => viewer.buildsChanged());
+  });
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-log-follow]");
-    if (button) {
-      const viewer = button.closest("[data-log]");
-      setFollowing(viewer, button.getAttribute("aria-pressed") !== "true");
+    const link = event.target.closest("[data-show-build]");
+    const viewer = viewers.values().next().value;
+    if (link && viewer && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      viewer.choose(link);
     }
   });
+  const retry = () => viewers.forEach((viewer) => viewer.retryNow());
+  window.addEventListener("online", retry);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && retry());
 }
 
-function follow(root) {
-  for (const viewer of root.querySelectorAll('[data-log^="build:"]:not([data-followed])')) {
-    viewer.dataset.followed = "";
-    const body = viewer.querySelector("[data-log-text]");
-    body.addEventListener("scroll", () => setFollowing(viewer, atEnd(body), false), { passive: true });
-    run(viewer);
+function open(root) {
+  for (const element of root.querySelectorAll('[data-log^="build:"]')) {
+    if (!viewers.has(element)) {
+      viewers.set(element, new Viewer(element));
+    }
   }
 }
 
-/** Reads one build's log to its end; stops when the viewer is given another build. */
-async function run(viewer) {
-  const name = viewer.dataset.log;
-  const body = viewer.querySelector("[data-log-text]");
-  const decoder = new TextDecoder();
-  let offset = 0;
-  body.replaceChildren();
-  while (viewer.isConnected && viewer.dataset.log === name) {
-    let complete;
-    try {
-      const answer = await read(`/api/v1/builds/${name.slice("build:".length)}/log/?offset=${offset}`);
-      append(viewer, decoder.decode(await answer.arrayBuffer(), { stream: true }));
-      const next = Number(answer.headers.get("Trailer-Log-Offset") ?? offset);
-      complete = answer.headers.get("Trailer-Log-Complete") === "true" && next === offset;
-      const moved = next !== offset;
-      offset = next;
-      say(viewer, complete ? "complete" : "live");
-      if (moved && !complete) {
-        continue;
-      }
-    } catch (error) {
-      say(viewer, error.message);
-      await pause(AFTER_FAILURE_MS);
-      continue;
+function closeGone() {
+  for (const [element, viewer] of viewers) {
+    if (!element.isConnected) {
+      viewer.close();
+      viewers.delete(element);
     }
-    if (complete) {
-      if (body.textContent === "") {
-        say(viewer, "complete, without output");
-      }
+  }
+}
+
+class Viewer {
+  #element;
+  #view;
+  #search;
+  #feed = null;
+  #skipped = 0;
+
+  constructor(element) {
+    this.#element = element;
+    const body = this.#part("text");
+    this.#view = new LogView(body, () => this.#shown());
+    this.#search = new LogSearch(element, body);
+    this.#part("follow").addEventListener("click", () => this.#view.follow(!this.#view.following));
+    this.#part("copy").addEventListener("click", () => this.#copy());
+    this.#read(element.dataset.log.slice("build:".length), Number(element.dataset.logBytes));
+    this.#markRow();
+  }
+
+  close() {
+    this.#feed?.stop();
+  }
+
+  retryNow() {
+    this.#feed?.retryNow();
+  }
+
+  /** Shows the build of a row of the history; the address follows, for reloads and links. */
+  choose(link) {
+    const { showBuild, number, logBytes, newest } = link.dataset;
+    this.#element.toggleAttribute("data-newest-of", newest !== undefined);
+    history.replaceState(null, "", newest === undefined ? `?build=${showBuild}` : location.pathname);
+    this.#show(showBuild, number, Number(logBytes));
+    this.#element.scrollIntoView({ block: "nearest" });
+  }
+
+  /** A viewer of the newest build moves on when a newer one begins. */
+  buildsChanged() {
+    const newest = document.querySelector("[data-show-build][data-newest]");
+    if (newest && this.#element.hasAttribute("data-newest-of")) {
+      this.#show(newest.dataset.showBuild, newest.dataset.number, Number(newest.dataset.logBytes));
+    }
+    this.#markRow();
+  }
+
+  #show(build, number, bytes) {
+    if (this.#element.dataset.log === `build:${build}`) {
       return;
     }
-    await pause(PAUSE_MS);
+    this.#element.dataset.log = `build:${build}`;
+    this.#part("number").textContent = number;
+    for (const link of this.#element.querySelectorAll("a[data-log-whole]")) {
+      link.href = `/api/v1/builds/${build}/log/`;
+      link.download &&= link.download.replace(/\d+(?=\.log$)/, number);
+    }
+    this.#search.clear();
+    this.#read(build, bytes);
+    this.#markRow();
   }
-}
 
-function append(viewer, text) {
-  if (!text) {
-    return;
+  #read(build, bytes) {
+    this.#feed?.stop();
+    this.#element.removeAttribute("data-complete");
+    this.#view.clear();
+    this.#step("");
+    // No more is fetched of a long log than the page keeps.
+    this.#skipped = Math.max(0, (bytes || 0) - MOST_CHARACTERS);
+    const lines = new AnsiLines();
+    let begun = this.#skipped === 0;
+    let empty = true;
+    this.#say("connecting…");
+    this.#feed = new LogFeed(build, this.#skipped, {
+      text: (text) => {
+        // The middle of a line is no beginning.
+        const whole = begun ? text : text.slice(text.indexOf("\n") + 1);
+        begun = true;
+        empty = false;
+        this.#add(lines.write(whole), lines.tail());
+      },
+      state: (words) => this.#say(words),
+      complete: () => {
+        this.#element.setAttribute("data-complete", "");
+        this.#say(empty ? "complete, without output" : "complete");
+      },
+    });
   }
-  const body = viewer.querySelector("[data-log-text]");
-  const clean = text.replace(ESCAPES, "").replace(/\r\n?/g, "\n");
-  body.append(document.createTextNode(clean));
-  let length = Number(viewer.dataset.characters || 0) + clean.length;
-  while (length > MOST_CHARACTERS && body.childNodes.length > 1) {
-    length -= body.firstChild.length;
-    body.firstChild.remove();
-  }
-  viewer.dataset.characters = length;
-  if (viewer.querySelector("[data-log-follow]").getAttribute("aria-pressed") === "true") {
-    body.scrollTop = body.scrollHeight;
-  }
-}
 
-/** A viewer of the newest build moves on when a newer one begins. */
-function showNewestBuild() {
-  const newest = document.querySelector("[data-newest-build]");
-  const viewer = document.querySelector("[data-log][data-newest-of]");
-  if (!newest || !viewer || !newest.dataset.newestBuild) {
-    return;
+  #add(lines, tail) {
+    this.#view.add(lines, tail);
+    for (let at = lines.length - 1; at >= 0; at -= 1) {
+      const first = lines[at].runs[0]?.text;
+      if (first && (first.startsWith("Step ") || first.startsWith("#")) && STEP.test(lineText(lines[at]))) {
+        const [, number, of, kitNumber, kitOf, words] = STEP.exec(lineText(lines[at]));
+        this.#step(`Step ${number ?? kitNumber} of ${of ?? kitOf}: ${words}`);
+        return;
+      }
+    }
   }
-  const name = `build:${newest.dataset.newestBuild}`;
-  if (viewer.dataset.log !== name) {
-    viewer.dataset.log = name;
-    viewer.dataset.characters = 0;
-    viewer.querySelector("[data-log-number]").textContent = newest.dataset.newestNumber;
-    setFollowing(viewer, true);
-    run(viewer);
+
+  /** What the build is at, told where its progress is shown. */
+  #step(words) {
+    const place = document.querySelector("[data-log-step]");
+    if (place && this.#element.hasAttribute("data-newest-of")) {
+      place.textContent = words;
+    }
   }
-}
 
-function setFollowing(viewer, on, jump = true) {
-  viewer.querySelector("[data-log-follow]").setAttribute("aria-pressed", String(on));
-  if (on && jump) {
-    const body = viewer.querySelector("[data-log-text]");
-    body.scrollTop = body.scrollHeight;
+  #shown() {
+    const button = this.#part("follow");
+    const { following, unseen, dropped } = this.#view;
+    button.setAttribute("aria-pressed", String(following));
+    this.#part("unseen").textContent = unseen > 0 ? `${unseen.toLocaleString("en")} new` : "";
+    const bar = this.#part("dropped");
+    bar.hidden = dropped === 0 && this.#skipped === 0;
+    const lines = `${dropped.toLocaleString("en")} earlier line${dropped === 1 ? "" : "s"}`;
+    const start = `The first ${describeSize(this.#skipped)}`;
+    const both = this.#skipped > 0 && dropped > 0 ? `${start} and ${lines}` : this.#skipped > 0 ? start : lines;
+    bar.querySelector("span").textContent = `${both} left this page, to keep it quick.`;
+    this.#search?.linesChanged();
   }
-}
 
-function atEnd(body) {
-  return body.scrollHeight - body.scrollTop - body.clientHeight < 24;
-}
+  #markRow() {
+    for (const link of document.querySelectorAll("[data-show-build]")) {
+      const shown = this.#element.dataset.log === `build:${link.dataset.showBuild}`;
+      link.closest("tr").setAttribute("aria-current", String(shown));
+    }
+  }
 
-function say(viewer, text) {
-  viewer.querySelector("[data-log-state]").textContent = text;
-}
+  async #copy() {
+    try {
+      await navigator.clipboard.writeText(this.#view.text);
+      toast("The log was copied.");
+    } catch {
+      getSelection().selectAllChildren(this.#part("text"));
+      toast("The browser does not allow copying here. The text is selected: press Ctrl-C.", "error");
+    }
+  }
 
-function pause(time) {
-  return new Promise((resolve) => {
-    setTimeout(resolve, time);
-  });
+  #say(words) {
+    this.#part("state").textContent = words;
+  }
+
+  #part(name) {
+    return this.#element.querySelector(`[data-log-${name}]`);
+  }
 }

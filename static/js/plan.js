@@ -31,7 +31,8 @@ export function showPlan(form, plan, problem = "") {
   const key = plan.action === "replace" && plan.downtime === "none" ? "replace_smoothly" : plan.action;
   const line = document.createElement("span");
   line.className = "plan-words";
-  line.append(icon(ICONS[key] || "circle-check"), WORDS[key] || plan.action);
+  const words = (WORDS[key] || plan.action).replace("Saving", form.dataset.verb || "Saving");
+  line.append(icon(ICONS[key] || "circle-check"), words);
   place.append(line);
   if (plan.changes.length > 0) {
     place.append(changeList(plan.changes));

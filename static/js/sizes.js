@@ -33,7 +33,7 @@ export function startSizes() {
       hint.textContent = hint.dataset.usual;
     } else if (bytes === null) {
       hint.textContent = "Write a number with KiB, MiB or GiB.";
-    } else if (bytes < SMALLEST_LIKELY) {
+    } else if (bytes > 0 && bytes < SMALLEST_LIKELY) {
       hint.textContent = `That is ${bytes} bytes. Did you mean ${input.value.trim()} MiB?`;
     } else {
       hint.textContent = `= ${describeSize(bytes)}, ${bytes.toLocaleString("en")} bytes`;

@@ -20,6 +20,9 @@ export function showState(state) {
   for (const bar of all("data-progress-for", resource)) {
     showProgress(bar, state);
   }
+  for (const part of all("data-busy-for", resource)) {
+    showWork(part, state);
+  }
   document.dispatchEvent(new CustomEvent("trailer:state", { detail: state }));
 }
 
@@ -83,6 +86,14 @@ function showProgress(bar, state) {
   } else {
     bar.removeAttribute("value");
   }
+}
+
+/** What is under way: how far it is, and at what. */
+function showWork(part, state) {
+  part.hidden = !state.busy;
+  const percent = part.querySelector("[data-percent]");
+  percent.textContent = typeof state.progress === "number" ? `${state.progress} %` : "";
+  part.querySelector("[data-work]").textContent = state.message || state.status_label;
 }
 
 function isHost(state) {

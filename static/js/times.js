@@ -22,12 +22,21 @@ export function startTimes() {
   update(document);
   document.addEventListener("htmx:load", (event) => update(event.target));
   setInterval(() => update(document), 15_000);
+  setInterval(() => document.querySelectorAll("time[data-elapsed]").forEach(writeElapsed), 1000);
 }
 
 function update(root) {
   for (const element of root.querySelectorAll("time[data-ago]")) {
     write(element);
   }
+  root.querySelectorAll("time[data-elapsed]").forEach(writeElapsed);
+}
+
+/** How long something under way has taken so far. */
+function writeElapsed(element) {
+  const seconds = Math.max(0, Math.round((Date.now() - new Date(element.dateTime).getTime()) / 1000));
+  const minutes = Math.floor(seconds / 60);
+  element.textContent = minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
 
 function write(element) {

@@ -11,7 +11,7 @@ from agent.planner import make_plan
 from agent.protocol.state import HostState
 from agent.runtime.fake import FakeRuntime
 from agent.runtime.port import Look
-from agent.steps import BuildImage, CancelBuild, PullImage, Ref
+from agent.steps import BuildImage, CancelBuild, PullImage, Ref, SnapshotImage
 from agent.store.database import Database
 from agent.store.journal import Journal
 from tests.agent.documents import IMAGE_REF, NOW, knowledge
@@ -23,9 +23,8 @@ class NoWork:
     def __init__(self, runtime: FakeRuntime) -> None:
         self._runtime = runtime
 
-    def start(self, step: PullImage | BuildImage) -> None:
-        ref = step.ref if isinstance(step, PullImage) else step.request.ref
-        self._runtime.add_image(ref)
+    def start(self, step: PullImage | BuildImage | SnapshotImage) -> None:
+        self._runtime.add_image(step.request.ref if isinstance(step, BuildImage) else step.ref)
 
     def cancel(self, step: CancelBuild) -> None:
         """Nothing runs."""

@@ -112,11 +112,37 @@ def test_with_a_health_check_and_no_host_port_the_replace_has_no_downtime(bench:
         "3. wait_healthy 'web' (#1): changed: env <- 2\n"
         "4. disconnect_network 'web' (#1 from LAN): changed: env <- 3\n"
         "5. connect_network 'web' (#1 to LAN as web): changed: env <- 4\n"
-        "6. stop_container 'web' (OLD): changed: env <- 5\n"
-        "7. remove_container 'web' (OLD): changed: env <- 6\n"
-        "8. rename_container 'web' (#1 to trailer-web): changed: env [env] <- 7\n"
-        "9. remove_container 'web' (#1): the replacement did not come up; "
-        "the old container stays if 1, 2, 3, 4, 5 fails"
+        "6. disconnect_network 'web' (OLD from LAN): changed: env <- 5\n"
+        "7. connect_network 'web' (OLD to LAN): changed: env <- 6\n"
+        "8. stop_container 'web' (OLD): changed: env <- 7\n"
+        "9. remove_container 'web' (OLD): changed: env <- 8\n"
+        "10. rename_container 'web' (#1 to trailer-web): changed: env [env] <- 9\n"
+        "11. remove_container 'web' (#1): the replacement did not come up; "
+        "the old container stays if 1, 2, 3, 4, 5, 6, 7 fails"
+    )
+
+
+def test_a_container_that_may_be_replaced_side_by_side_has_a_hostname_of_its_own(
+    bench: Bench,
+) -> None:
+    """The engine's DNS answers to hostnames: callers must not find a container not ready yet."""
+    container_id = deployed(bench, health_check=HEALTH, network_ids=("n-lan",))
+    assert bench.runtime.requests[container_id].hostname == "web-r1"
+    plain = document(workspaces=(workspace("plain"),))
+    bench.settle(plain)
+    made = bench.runtime.named("trailer-plain")
+    assert made is not None
+    assert made.hostname == "plain"
+
+
+def test_an_old_container_whose_hostname_is_the_alias_leaves_the_network_to_drain(
+    bench: Bench,
+) -> None:
+    deployed(bench, network_ids=("n-lan",))
+    lan = next(n.id for n in bench.runtime.networks.values() if n.name == "trailer-lan")
+    text = edited(bench, health_check=HEALTH, network_ids=("n-lan",)).replace(lan, "LAN")
+    assert (
+        "6. disconnect_network 'web' (OLD from LAN): changed: health_check <- 5\n7. stop" in text
     )
 
 
@@ -134,8 +160,8 @@ def test_a_network_is_attached_and_detached_in_place(bench: Bench) -> None:
     text = edited(bench, network_ids=("n-dmz",))
     text = text.replace(ids["trailer-dmz"], "DMZ").replace(ids["trailer-lan"], "LAN")
     assert text == (
-        "1. connect_network 'web' (OLD to DMZ as web): networks changed\n"
-        "2. disconnect_network 'web' (OLD from LAN): networks changed <- 1"
+        "1. connect_network 'web' (OLD to DMZ as web): networks changed [networks]\n"
+        "2. disconnect_network 'web' (OLD from LAN): networks changed [networks] <- 1"
     )
 
 
@@ -144,7 +170,7 @@ def test_a_workspace_that_loses_its_last_network_goes_to_the_default_bridge(benc
     lan = next(n.id for n in bench.runtime.networks.values() if n.name == "trailer-lan")
     assert edited(bench).replace(lan, "LAN") == (
         "1. connect_network 'web' (OLD to net-bridge): networks changed\n"
-        "2. disconnect_network 'web' (OLD from LAN): networks changed <- 1"
+        "2. disconnect_network 'web' (OLD from LAN): networks changed [networks] <- 1"
     )
 
 

@@ -92,7 +92,7 @@ def test_a_cut_network_is_joined_again(bench: Bench) -> None:
     old = by_hand(bench.runtime, attachments=())
     lan = next(n.id for n in bench.runtime.networks.values() if n.name == "trailer-lan")
     assert bench.plan(desired).render() == (
-        f"1. connect_network 'web' ({old} to {lan} as web): network cut outside Trailer"
+        f"1. connect_network 'web' ({old} to {lan} as web): network cut outside Trailer [networks]"
     )
 
 
@@ -103,7 +103,7 @@ def test_a_network_joined_by_hand_is_left_again(bench: Bench) -> None:
     extra = Attachment(network_id="net-bridge", network_name="bridge")
     old = by_hand(bench.runtime, attachments=(*container.attachments, extra))
     assert bench.plan(desired).render() == (
-        f"1. disconnect_network 'web' ({old} from net-bridge): joined outside Trailer"
+        f"1. disconnect_network 'web' ({old} from net-bridge): joined outside Trailer [networks]"
     )
 
 

@@ -45,8 +45,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _part(title: str, run: Callable[[], list[Row]]) -> list[Row]:
+    """Its rows are shown at once: a later part that fails takes nothing away."""
     sys.stderr.write(f"{title} …\n")
-    return run()
+    rows = run()
+    sys.stderr.write(f"{render(rows)}\n")
+    return rows
 
 
 def _on_an_engine(*, quick: bool, only: str | None) -> list[Row]:

@@ -7,7 +7,8 @@ import json
 import multiprocessing
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ProcessPoolExecutor
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import requests
@@ -26,14 +27,9 @@ def poll_rows(trailer: RunningTrailer, user: User, seconds: float) -> list[Row]:
     """A host of its own, with a session like any agent's; the real agent is not disturbed."""
     headers = _session(trailer, user)
     headers["If-None-Match"] = _etag(trailer, headers)
-    results: Any = multiprocessing.get_context("spawn").SimpleQueue()
     # The load comes from a process of its own: its threads must not wait for the bench's.
-    child = multiprocessing.get_context("spawn").Process(
-        target=_load, args=(trailer.url, headers, seconds, results)
-    )
-    child.start()
-    times: list[float] = results.get()
-    child.join()
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        times = pool.submit(_load, trailer.url, headers, seconds).result(seconds + 60)
     rate = len(times) / seconds
     return [
         Row("state polls (304), standalone server", rate, "requests/s"),
@@ -60,7 +56,7 @@ def _etag(trailer: RunningTrailer, headers: dict[str, str]) -> str:
     return reply.headers["ETag"]
 
 
-def _load(url: str, headers: dict[str, str], seconds: float, results: Any) -> None:
+def _load(url: str, headers: dict[str, str], seconds: float) -> list[float]:
     times: list[float] = []
     threads = [
         threading.Thread(target=_ask, args=(url, headers, seconds, times))
@@ -70,7 +66,7 @@ def _load(url: str, headers: dict[str, str], seconds: float, results: Any) -> No
         thread.start()
     for thread in threads:
         thread.join()
-    results.put(times)
+    return times
 
 
 def _ask(url: str, headers: dict[str, str], seconds: float, times: list[float]) -> None:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.protocol.report import BuildStatus, Report, ReportItem, WorkspaceStatus
+from agent.protocol.report import (
+    BuildStatus,
+    ImageObserved,
+    Report,
+    ReportItem,
+    WorkspaceStatus,
+)
 from agent.protocol.session import EngineInfo, Heartbeat, SessionRequest
 
 if TYPE_CHECKING:
@@ -77,11 +83,16 @@ class PretendAgent:
             )
         )
 
-    def writes_log(self, image: Any, offset: int, text: str) -> None:
+    def sees_image(self, image: Any, **fields: Any) -> None:
+        """Report what the engine and the registry have of an image, outside a build."""
+        number = next(self._numbers)
+        self._report(ImageObserved(seq=number, image_id=image["id"], present=True, **fields))
+
+    def writes_log(self, image: Any, offset: int, text: str | bytes) -> None:
         build = self._api("GET", f"/images/{image['id']}/")["current_build"]
         answer = self.trailer.session.post(
             f"{self.trailer.url}/api/agent/v1/builds/{build}/log?offset={offset}",
-            data=text.encode(),
+            data=text.encode() if isinstance(text, str) else text,
             headers=self._headers(),
             timeout=30,
         )

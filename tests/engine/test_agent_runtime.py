@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import docker
 import pytest
 
-from agent.engine_requests import BuildRequest, ContainerRequest, Credential
+from agent.engine_requests import (
+    BuildRequest,
+    ContainerRequest,
+    Credential,
+    NetworkRequest,
+)
 from agent.errors import EngineError, EngineUnavailable, NotFound
 from agent.protocol.spec import MountSpec
 from agent.runtime.docker import DockerRuntime
@@ -55,6 +60,18 @@ def test_a_missing_bind_source_is_refused_and_no_folder_appears(
     with pytest.raises(EngineError, match="bind source path does not exist"):
         runtime.create_container(request(mounts=(bind,)), network_id="", alias="")
     assert not source.exists()
+
+
+def test_a_hostname_is_a_name_on_the_network_too(runtime: DockerRuntime) -> None:
+    """The reason why containers that are replaced side by side have hostnames of their own."""
+    lan = runtime.create_network(NetworkRequest(name="trailer-lan"))
+    made = runtime.create_container(
+        request(hostname="other", command=tuple(RUN_UNTIL_STOPPED)), network_id=lan, alias="web"
+    )
+    runtime.start_container(made)
+    seen = runtime.inspect_container(made)
+    assert seen.hostname == "other"
+    assert {"other", "web"} <= set(seen.attachments[0].aliases)
 
 
 def test_an_unchanged_host_is_looked_at_without_inspecting_again(

@@ -38,6 +38,7 @@ PAGES = (
     "/hosts/",
     "/hosts/{host}/",
     "/hosts/{host}/?tab=workspaces",
+    "/hosts/{host}/?tab=images",
     "/networks/",
     "/volumes/",
     "/registries/",

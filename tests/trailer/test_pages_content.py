@@ -83,7 +83,13 @@ def test_buttons_are_enabled_by_what_the_status_allows(
     workspace = make_workspace(host, owner, observed_status="running", observed_revision=1)
     html = page(client, f"/workspaces/{workspace.pk}/")
     buttons = dict(re.findall(r'data-action="(\w+)"[^>]*?( disabled)?>', html))
-    assert buttons == {"start": " disabled", "stop": "", "redeploy": ""}
+    assert buttons == {
+        "start": " disabled",
+        "stop": "",
+        "redeploy": "",
+        "snapshot": "",
+        "clone": "",
+    }
 
 
 def test_what_a_silent_host_last_said_is_marked_stale(client: Client, owner: User) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.db.models import Count, Q
@@ -12,13 +13,33 @@ from hosts.models import Host
 from hosts.selectors import cycles_of
 from trailer import policy
 from trailer.pages.page import PageView
+from trailer.pages.unused import unused_on
 from trailer.pages.workspace_list import with_parts
 from workspaces.models import Workspace
 
 _CYCLES_SHOWN = 30
-TABS = (("overview", "Overview"), ("workspaces", "Workspaces"))
+TABS = (("overview", "Overview"), ("workspaces", "Workspaces"), ("images", "Unused images"))
 # The steps of cycles name everybody's workspaces.
 ADMIN_TABS = (("cycles", "Cycles"), ("settings", "Settings"))
+
+
+@dataclass(frozen=True)
+class Disk:
+    """`is_low`: so little is free that nothing new is pulled, built or snapshotted."""
+
+    free: int
+    total: int
+    used_percent: int
+    is_low: bool
+
+
+def disk_of(host: Host) -> Disk | None:
+    """None until the agent has told."""
+    free, total = host.disk_free_bytes, host.disk_total_bytes
+    if free is None or not total:
+        return None
+    used = round(100 * (total - min(free, total)) / total)
+    return Disk(free, total, used, free < host.disk_free_min_bytes)
 
 
 class HostListView(PageView):
@@ -39,6 +60,7 @@ class HostView(PageView):
         "tab": "hosts/_tab.html",
         "facts": "hosts/_facts.html",
         "cycles": "hosts/_cycles.html",
+        "images": "hosts/_unused.html",
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -46,11 +68,13 @@ class HostView(PageView):
         tabs = TABS + (ADMIN_TABS if policy.allows(self.user, "host.modify", host) else ())
         tab = self.request.GET.get("tab", "")
         tab = tab if tab in dict(tabs) else TABS[0][0]
-        context: dict[str, Any] = {"host": host, "tab": tab, "tabs": tabs}
+        context: dict[str, Any] = {"host": host, "tab": tab, "tabs": tabs, "disk": disk_of(host)}
         if tab == "cycles":
             context["cycles"] = cycles_of(actor=self.user, host=host)[:_CYCLES_SHOWN]
         elif tab == "settings":
             context["router_modes"] = RouterMode.choices
+        elif tab == "images":
+            context["unused"] = unused_on(host, self.user)
         elif tab == "workspaces":
             mine = Workspace.objects.visible_to(self.user).filter(host=host)
             context["workspaces"] = with_parts(mine).order_by("name")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db.models import Count
 from django.shortcuts import get_object_or_404
 
 from images.choices import BuildStatus, ImageKind, UpdatePolicy
 from images.models import Image, Registry
+from images.selectors import check_refusal, update_available
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.models import Workspace
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+_BUILDS_SHOWN = 50
+_USERS_SHOWN = 50
 
 
 class ImageListView(PageView):
@@ -57,21 +64,51 @@ class ImageCreateView(PageView):
 
 class ImageView(PageView):
     template_name = "images/detail.html"
-    parts: ClassVar = {"builds": "images/_builds.html", "facts": "images/_facts.html"}
+    parts: ClassVar = {
+        "builds": "images/_builds.html",
+        "facts": "images/_facts.html",
+        "notices": "images/_notices.html",
+    }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         rows = Image.objects.visible_to(self.user).select_related("host", "registry", "owner")
         image = get_object_or_404(rows, pk=kwargs["pk"])
-        builds = list(image.builds.select_related("actor")[:20])
+        builds = list(image.builds.select_related("actor")[:_BUILDS_SHOWN])
+        newest = next(iter(builds), None)
         wanted = self.request.GET.get("build", "")
-        current = next((row for row in builds if str(row.pk) == wanted), None)
+        chosen = next((row for row in builds if str(row.pk) == wanted), None)
+        workspaces = Workspace.objects.visible_to(self.user)
         return super().get_context_data(
             image=image,
+            verb=_verb(image),
             builds=builds,
-            shown_build=current or next(iter(builds), None),
-            chosen=wanted if current else "",
-            workspaces=Workspace.objects.visible_to(self.user).filter(image=image),
+            newest=newest,
+            shown_build=chosen or newest,
+            workspaces=workspaces.filter(image=image).order_by("name")[:_USERS_SHOWN],
+            update_available=update_available(image),
+            is_watched=not check_refusal(image),
             policies=UpdatePolicy.choices,
             registries=Registry.objects.visible_to(self.user),
+            **_lineage(image, workspaces, Image.objects.visible_to(self.user)),
             **kwargs,
         )
+
+
+def _verb(image: Image) -> str:
+    """What one run of this image's making is called."""
+    return "snapshot" if image.kind == ImageKind.SNAPSHOT else image.kind
+
+
+def _lineage(
+    image: Image, workspaces: QuerySet[Workspace], images: QuerySet[Image]
+) -> dict[str, Any]:
+    """Where a snapshot comes from, as far as that is still there and the user may see it; and
+    which snapshots come from workspaces of this image."""
+    is_snapshot = image.kind == ImageKind.SNAPSHOT
+    return {
+        "source_workspace": workspaces.filter(pk=image.source_workspace).first()
+        if is_snapshot
+        else None,
+        "source_image": images.filter(pk=image.source_image).first() if is_snapshot else None,
+        "snapshots": images.filter(source_image=image.pk).order_by("-created_at")[:_USERS_SHOWN],
+    }

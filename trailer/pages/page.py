@@ -48,11 +48,16 @@ class PageView(LoginRequiredMixin, TemplateView):
     def user(self) -> User:
         return cast("User", self.request.user)
 
-    def get_template_names(self) -> list[str]:
+    @property
+    def is_part(self) -> bool:
+        """Whether only a part of the page is asked for."""
         htmx = cast("HtmxDetails | None", getattr(self.request, "htmx", None))
         wanted = self.request.GET.get("part", "")
-        if htmx and not htmx.history_restore_request and wanted in self.parts:
-            return [self.parts[wanted]]
+        return bool(htmx and not htmx.history_restore_request and wanted in self.parts)
+
+    def get_template_names(self) -> list[str]:
+        if self.is_part:
+            return [self.parts[self.request.GET["part"]]]
         return super().get_template_names()
 
 

@@ -9,6 +9,7 @@ from django import template
 from django.templatetags.static import static
 from django.utils.html import format_html
 
+from images.selectors import update_available
 from trailer import policy
 from trailer.pages import quantities
 from trailer.pages.badges import Shown, badge_of, resource_of, state_of
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
     from hosts.status import Badge
-    from images.models import Build
+    from images.models import Build, Image
+    from trailer.pages.badges import State
     from trailer.pages.navigation import Link
 
 register = template.Library()
@@ -44,7 +46,7 @@ def action(
     """A button that carries out `name` on the object; `style`: icon, danger, icon-danger or none.
 
     Options: `confirm`, a sentence to ask first, or "type" to ask for the object's name; `always`,
-    for what no status forbids.
+    for what no status forbids; `open`, the dialog whose form does it.
     """
     allowed = name in state_of(obj).badge.actions
     return {
@@ -55,6 +57,7 @@ def action(
         "icon": icon_name,
         "style": style,
         "confirm": options.get("confirm", ""),
+        "open": options.get("open", ""),
         "always": options.get("always", False),
         "allowed": allowed or options.get("always", False),
     }
@@ -119,6 +122,27 @@ def navigation(context: Context) -> list[Link]:
 @register.filter
 def build_badge(build: Build) -> Badge:
     return badge_of(build)
+
+
+@register.filter
+def state(obj: Shown) -> State:
+    return state_of(obj)
+
+
+@register.filter
+def is_fresh(obj: Shown) -> bool:
+    return state_of(obj).fresh
+
+
+@register.filter
+def words(value: str) -> str:
+    """`snapshot_requested` as people write it."""
+    return value.replace("_", " ")
+
+
+@register.filter
+def has_update(image: Image) -> bool:
+    return update_available(image)
 
 
 @register.filter

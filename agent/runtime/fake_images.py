@@ -1,0 +1,156 @@
+"""Images of the in-memory engine, and a registry beside it that tests fill by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
+from agent.image_refs import familiar, repository_of
+from agent.observed import ObservedImage
+from agent.runtime.fake_streams import FakeStream
+from agent.runtime.port import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent.engine_requests import BuildRequest, CommitRequest, Credential
+    from agent.observed import ObservedContainer
+
+
+class FakeImages:
+    """`registry` maps a reference to the image id that a pull would bring (or that a push left).
+    `commits` is what a commit does: "at once", "held" until `let_commit`, or "daemon dies"."""
+
+    containers: dict[str, ObservedContainer]
+
+    def __init__(self) -> None:
+        self.images: dict[str, ObservedImage] = {}
+        self.registry: dict[str, str] = {}
+        self.endless_builds = False
+        self.commits = "at once"
+        self.let_commit = threading.Event()
+        self.data_root = "/fake"
+        self.asked: list[str] = []
+        self._paused_here: set[str] = set()
+
+    # --- by hand ---
+
+    def add_image(
+        self, ref: str, *, image_id: str = "", labels: Mapping[str, str] | None = None
+    ) -> str:
+        image_id = image_id or "sha256:" + hashlib.sha256(ref.encode()).hexdigest()
+        tag = familiar(ref)
+        for known in list(self.images.values()):
+            kept = tuple(other for other in known.tags if other != tag)
+            self.images[known.id] = replace(known, tags=kept)
+        before = self.images.get(image_id)
+        self.images[image_id] = ObservedImage(
+            id=image_id,
+            tags=(*before.tags, tag) if before else (tag,),
+            digests=before.digests if before else (),
+            size_bytes=1000,
+            labels=dict(labels or (before.labels if before else {})),
+        )
+        return image_id
+
+    # --- the port ---
+
+    def inspect_image(self, ref: str) -> ObservedImage:
+        self._call("inspect_image")
+        for image in self.images.values():
+            if ref == image.id or familiar(ref) in image.tags:
+                return image
+        raise NotFound(f"No such image: {ref}")
+
+    def remove_image(self, ref: str) -> None:
+        self._change("remove_image")
+        try:
+            image = self.inspect_image(ref)
+        except NotFound:
+            return
+        if any(container.image_id == image.id for container in self.containers.values()):
+            raise Conflict(f"unable to remove {ref}: container is using it")
+        kept = tuple(tag for tag in image.tags if tag != familiar(ref))
+        if kept:
+            self.images[image.id] = replace(image, tags=kept)
+        else:
+            del self.images[image.id]
+
+    def tag_image(self, ref: str, target: str) -> None:
+        self._change("tag_image")
+        self.add_image(target, image_id=self.inspect_image(ref).id)
+
+    def pull_image(self, ref: str, credential: Credential | None) -> FakeStream:
+        self._change("pull_image")
+        if ref not in self.registry:
+            return FakeStream([Output(error=f"manifest for {ref} not found")])
+        image_id = self.add_image(ref, image_id=self.registry[ref])
+        digest = f"{repository_of(ref)}@{_digest(image_id)}"
+        self.images[image_id] = replace(self.images[image_id], digests=(digest,))
+        return FakeStream([Output(text="pulling\n", progress=50), Output(text="done\n")])
+
+    def push_image(self, ref: str, credential: Credential | None) -> FakeStream:
+        self._change("push_image")
+        if credential is not None and credential.username == "nobody":
+            return FakeStream([Output(error="unauthorized: authentication required")])
+        image = self.inspect_image(ref)
+        self.registry[ref] = image.id
+        return FakeStream([Output(text="pushed\n", digest=_digest(image.id))])
+
+    def build_image(self, request: BuildRequest, credential: Credential | None) -> FakeStream:
+        self._change("build_image")
+        if self.endless_builds:
+            return FakeStream([Output(text="Step 1/1 : RUN sleep inf\n")], endless=True)
+        if "FAIL" in request.dockerfile:
+            return FakeStream([Output(text="Step 1/1\n"), Output(error="returned code 1")])
+        digest = hashlib.sha256(request.dockerfile.encode()).hexdigest()
+        self.add_image(request.ref, image_id=f"sha256:{digest}", labels=request.labels)
+        return FakeStream([Output(text="Step 1/1 : FROM x\n", progress=0), Output(text="ok\n")])
+
+    def commit_container(self, request: CommitRequest) -> None:
+        self._change("commit_container")
+        container = self._get(request.container_id)
+        self._paused_here.add(container.id)
+        self._set(container, "pause", state="paused")
+        if self.commits == "daemon dies":
+            self._paused_here.clear()
+            raise EngineUnavailable("The container engine cannot be reached.")
+        if self.commits == "held":
+            self.let_commit.wait(20)
+        image_id = "sha256:" + hashlib.sha256(f"{request.ref}{container.id}".encode()).hexdigest()
+        self.add_image(request.ref, image_id=image_id, labels=request.labels)
+        still = self.containers.get(container.id)
+        if still is not None and still.state == "paused":
+            self._set(still, "unpause", state="running")
+
+    def recalls_pause(self, container_id: str) -> bool:
+        self._call("recalls_pause")
+        return container_id in self._paused_here
+
+    def registry_digest(self, ref: str, credential: Credential | None) -> str:
+        self._call("registry_digest")
+        self.asked.append(ref)
+        if ref not in self.registry:
+            raise EngineError(f"manifest unknown: {ref}")
+        return _digest(self.registry[ref])
+
+    # --- of the engine beside ---
+
+    def _call(self, verb: str) -> None:
+        raise NotImplementedError
+
+    def _change(self, verb: str) -> None:
+        raise NotImplementedError
+
+    def _get(self, container_id: str) -> ObservedContainer:
+        raise NotImplementedError
+
+    def _set(self, container: ObservedContainer, action: str, **fields: object) -> None:
+        raise NotImplementedError
+
+
+def _digest(image_id: str) -> str:
+    return "sha256:" + hashlib.sha256(f"manifest of {image_id}".encode()).hexdigest()

@@ -1,0 +1,102 @@
+"""Output that wants to be more than text: each with what of it a reader should see."""
+
+from __future__ import annotations
+
+ESC, BEL, ST, CSI8, OSC8 = "\x1b", "\x07", "\x1b\\", "\x9b", "\x9d"
+_LINK = f"{ESC}]8;;"
+
+# Markup and addresses, which stay exactly what they are: text.
+MARKUP = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "</div></section><h1>owned</h1>",
+    "</script><script>alert(1)</script>",
+    "<a href=javascript:alert(1)>click</a>",
+    "javascript:alert(document.cookie)",
+    "data:text/html,<script>alert(1)</script>",
+    '"><input autofocus onfocus=alert(1)>',
+    "' onmouseover='alert(1)",
+    "<style>*{display:none}</style>",
+    "<base href=//evil.example/>",
+    "<meta http-equiv=refresh content=0;url=//evil.example>",
+    "<form action=//evil.example><button>",
+    "<math><mtext></mtext><mglyph><svg onload=alert(1)>",
+    "<!--<img src=x onerror=alert(1)>-->",
+    "&lt;script&gt;alert(1)&lt;/script&gt;&#x3c;",
+    "{{ constructor.constructor('alert(1)')() }} ${alert(1)} #{7*7}",
+    "<template><script>alert(1)</script></template>",
+    "<body onload=alert(1)><details open ontoggle=alert(1)>",
+    "<object data=x><embed src=x><link rel=stylesheet href=//evil.example>",
+)
+
+# Payload and the text that is left of it.
+ESCAPES = (
+    (f"{_LINK}javascript:alert(1){BEL}link{_LINK}{BEL}", "link"),
+    (f'{_LINK}http://evil.example/" onclick="alert(1){ST}link{_LINK}{ST}', "link"),
+    (f"{_LINK}'><img src=x onerror=alert(1)>{BEL}x{_LINK}{BEL}", "x"),
+    (f"{ESC}]8;id=1:<b>;data:text/html,hi{BEL}y{_LINK}{ST}", "y"),
+    (f"{ESC}]52;c;cm0gLXJmIC8={BEL}ok", "ok"),
+    (f"{ESC}]52;p;!{ST}ok", "ok"),
+    (f"{ESC}]0;new title{BEL}text", "text"),
+    (f"{ESC}]2;<script>alert(1)</script>{ST}text", "text"),
+    (f"{ESC}]1337;File=inline=1:AAAA{BEL}img", "img"),
+    (f"{ESC}]4;1;rgb:ff/00/00{BEL}{ESC}]104{BEL}p", "p"),
+    (f"{ESC}]7;file://evil.example/etc/passwd{BEL}cwd", "cwd"),
+    (f"{ESC}]9;notify me{BEL}n", "n"),
+    (f"{ESC}]777;notify;a;b{BEL}n", "n"),
+    (f'{ESC}P$q"p{ST}dcs', "dcs"),
+    (f"{ESC}Pq#0;2;0;0;0#0~~@@vv{ST}sixel", "sixel"),
+    (f"{ESC}_Gf=100;AAAA{ST}kitty", "kitty"),
+    (f"{ESC}^private{ST}pm", "pm"),
+    (f"{ESC}Xstart of string{ST}sos", "sos"),
+    (f"{OSC8}0;title{BEL}eight bits", "eight bits"),
+    ("\x90dcs\x9cafter", "after"),
+    (f"{ESC}[2J{ESC}[Hcleared", "cleared"),
+    (f"{ESC}[10A{ESC}[5B{ESC}[3C{ESC}[2Dmoved", "moved"),
+    (f"{ESC}[?1049h{ESC}[?25l{ESC}[?2004hmodes", "modes"),
+    (f"{ESC}[>4;2mnot a colour", "not a colour"),
+    (f"{ESC}[6n{ESC}[c{ESC}[>c{ESC}[0xasks", "asks"),
+    (f"{ESC}[21t{ESC}[8;10;10twindow", "window"),
+    (f"{ESC}c{ESC}7{ESC}8{ESC}=reset", "reset"),
+    (f"{ESC}(0{ESC})B{ESC}#8charset", "charset"),
+    (f"{ESC}%Gutf", "utf"),
+    (f"{ESC}[{'9' * 5000}mhuge", "huge"),
+    (f"{ESC}[{'1;' * 5000}mmany", "many"),
+    (f"{ESC}[38;5;99999999999999999999mno such colour", "no such colour"),
+    (f"{ESC}[38;2;999;-1;0mbad", "bad"),
+    (f"{ESC}[38;5m{ESC}[38m{ESC}[48;2;1mshort", "short"),
+    (f"{ESC}[38:2:1:2:3:4:5:6:7:8mlong", "long"),
+    (f"{ESC}[;;;;;mempty", "empty"),
+    (f"{ESC}[31{ESC}[32mnested", "nested"),
+    (f"{ESC}[31\x18mcancelled", "mcancelled"),
+    (f"{ESC}{ESC}{ESC}[1mtripled", "tripled"),
+    (f"{ESC}[8mhidden{ESC}[0m", "hidden"),
+    (f"{CSI8}31mred by one byte", "red by one byte"),
+    ("a\x00b\x00c", "abc"),
+    ("\x07\x07bell\x05\x0e\x0f\x7f", "bell"),
+    ("\x85\x8d\x80one byte controls\x9a", "one byte controls"),
+    ("user\u202egnp.exe\u202c", "user\ufffdgnp.exe\ufffd"),
+    ("\u2066isolate\u2069\u202b\u202a", "\ufffdisolate\ufffd\ufffd\ufffd"),
+    ("zero\u200bwidth\ufeff\u2028line", "zero\u200bwidth\ufeff\u2028line"),
+    ("lone \ud800 half \udfff", "lone \ufffd half \ufffd"),
+    ("whole \U0001f680 rocket", "whole \U0001f680 rocket"),
+    ("secret password\rharmless       ", "harmless       "),
+    ("10%\r55%\r100%", "100%"),
+    (f"downloading\r{ESC}[Kdone", "done"),
+    (f"gone{ESC}[2K\rback", "back"),
+    ("abc\b\b\b\b\bX", "Xbc"),
+    ("tab\tstays", "tab\tstays"),
+    ("Z" * 20_000, "Z" * 16_384),
+    ("a\u0301" * 500, "a\u0301" * 500),
+    (f"{ESC}]0;never ended", ""),
+    (f"{ESC}P never ended either", ""),
+    (f"{ESC}[", ""),
+    (ESC, ""),
+)
+
+
+def lines() -> list[tuple[str, str]]:
+    """Every payload as one line of output, with the text that a reader should see."""
+    return [(text, text) for text in MARKUP] + list(ESCAPES)
