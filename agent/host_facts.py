@@ -15,7 +15,10 @@ _KVM = Path("/dev/kvm")
 _IN_CONTAINER = Path("/.dockerenv")
 # Made by the engine for containers: of no use as a parent interface.
 _ENGINE_INTERFACES = ("veth", "br-", "docker", "lo")
-_FEATURES = ("workspaces", "networks", "volumes", "pull", "build", "replace_without_downtime")
+_FEATURES = (
+    *("workspaces", "networks", "volumes", "pull", "build", "push", "snapshot", "update_watch"),
+    "replace_without_downtime",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +55,12 @@ class HostFacts:
     def __init__(self) -> None:
         self._gpus: tuple[Gpu, ...] | None = None
 
-    def read(self) -> Facts:
+    def read(self, data_root: str = "") -> Facts:
+        """The disk is the one that the engine keeps its data on, where that can be seen."""
         if self._gpus is None:
             self._gpus = _gpus()
-        disk = psutil.disk_usage("/")
+        visible = data_root and Path(data_root).is_dir()
+        disk = psutil.disk_usage(data_root if visible else "/")
         return Facts(
             cpu_count=psutil.cpu_count() or 1,
             memory_bytes=psutil.virtual_memory().total,

@@ -77,6 +77,19 @@ class ImageFinding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImageCheck:
+    """One look at a registry: what it has now, or in `message` why that is not known."""
+
+    image_id: str
+    present: bool
+    engine_id: str = ""
+    digest: str = ""
+    size_bytes: int | None = None
+    available_digest: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildFinding:
     """A build that is not begun, and why."""
 
@@ -119,6 +132,8 @@ class Plan:
     cleanup: str = "skipped"
     message: str = ""
     recheck_after: float | None = None
+    # Workspaces whose removal the brake holds.
+    held_workspaces: tuple[str, ...] = ()
 
     def render(self) -> str:
         lines = [node.render() for node in self.nodes]
@@ -137,6 +152,7 @@ class PlanBuilder:
     cleanup: str = "skipped"
     message: str = ""
     recheck_after: float | None = None
+    held_workspaces: tuple[str, ...] = ()
 
     def add(
         self,
@@ -170,4 +186,5 @@ class PlanBuilder:
             cleanup=self.cleanup,
             message=self.message,
             recheck_after=self.recheck_after,
+            held_workspaces=self.held_workspaces,
         )

@@ -14,11 +14,13 @@ from agent.apply.reporter import Reporter
 from agent.errors import AgentError, EngineError, ServerError, Superseded
 from agent.host_facts import free_bytes, has_kvm
 from agent.loop.cycle import CycleLoop
+from agent.loop.digests import DigestWatch
 from agent.loop.events import EngineListener
 from agent.loop.heartbeat import HeartbeatLoop
 from agent.loop.parts import Parts
 from agent.loop.poll import PollLoop
 from agent.loop.report import ReportLoop
+from agent.loop.room import RoomWatch
 from agent.loop.session import Session
 from agent.loop.target import Target
 from agent.loop.wake import Reasons, Wake
@@ -68,7 +70,7 @@ class Supervisor:
             session=self.parts.session,
             target=self.parts.target,
             host_id=identity.host_id,
-            on_change=lambda: self.parts.wake.request("state"),
+            on_change=self._state_changed,
             on_rejected=self._rejected,
         )
         self.heartbeat = HeartbeatLoop(
@@ -82,6 +84,13 @@ class Supervisor:
         self.reports = ReportLoop(
             server=server, session=self.parts.session, outbox=self.parts.outbox
         )
+        self.digests = DigestWatch(
+            runtime=runtime,
+            target=self.parts.target,
+            reporter=self.parts.reporter,
+            works=self.parts.works,
+        )
+        self.room = RoomWatch(self.parts.disk, on_turn=self._room_changed)
         self.engine = EngineListener(
             runtime,
             on_event=self._engine_event,
@@ -101,7 +110,6 @@ class Supervisor:
             runtime=runtime,
             server=server,
             journal=journal,
-            outbox=outbox,
             reporter=reporter,
             failures=failures,
             target=target,
@@ -147,6 +155,8 @@ class Supervisor:
             ("report", lambda: self.reports.run(self._stop)),
             ("heartbeat", lambda: self.heartbeat.run(self._stop)),
             ("nudges", nudges.run),
+            ("digests", lambda: self.digests.run(self._stop)),
+            ("room", lambda: self.room.run(self._stop)),
         ]
         threads = [
             threading.Thread(target=self._guarded, args=(name, loop), name=name, daemon=True)
@@ -200,6 +210,7 @@ class Supervisor:
         self.parts.wake.request("stop")
         self.poll.nudge()
         self.heartbeat.wake()
+        self.digests.wake()
         self.parts.outbox.wake()
         self.engine.close()
         self.parts.works.shutdown()
@@ -224,9 +235,20 @@ class Supervisor:
         self.parts.outbox.forget_reported()
         self.parts.wake.request("session", full=True)
 
+    def _state_changed(self) -> None:
+        self.parts.wake.request("state")
+        self.digests.wake()
+
     def _settings_changed(self) -> None:
         self.parts.wake.request("settings")
+        self.parts.works.advance()
+        self.digests.wake()
         self.poll.nudge()
+
+    def _room_changed(self) -> None:
+        self.parts.wake.request("disk")
+        self.parts.works.advance()
+        self.heartbeat.wake()
 
     def _rejected(self, why: str) -> None:
         self.cycles.tell_failure(AgentError(why), trigger="state", started_at=clock.timestamp())

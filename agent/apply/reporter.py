@@ -10,6 +10,7 @@ import msgspec
 from agent import clock
 from agent.plan import (
     BuildFinding,
+    ImageCheck,
     ImageFinding,
     LeftoversFinding,
     ResourceFinding,
@@ -48,6 +49,7 @@ class Reporter:
         self._outbox = outbox
         self._lock = threading.Lock()
         self._last: dict[str, WorkspaceFinding] = {}
+        self._checks: dict[str, ImageCheck] = {}
 
     def found(self, finding: Finding) -> None:
         match finding:
@@ -56,17 +58,7 @@ class Reporter:
             case ResourceFinding():
                 self._resource(finding)
             case ImageFinding():
-                self._outbox.put(
-                    ImageObserved(
-                        seq=0,
-                        image_id=finding.image_id,
-                        present=finding.present,
-                        engine_id=finding.engine_id,
-                        digest=finding.digest,
-                        size_bytes=finding.size_bytes,
-                        message=finding.message,
-                    )
-                )
+                self._outbox.put(self._image(finding))
             case BuildFinding():
                 self.build(
                     BuildStatus(
@@ -83,6 +75,32 @@ class Reporter:
                 self._outbox.put(LeftoversReport(seq=0, leftovers=finding.leftovers))
             case _:
                 assert_never(finding)
+
+    def checked(self, check: ImageCheck) -> None:
+        """Remembered: until the next look every report of this image says the same. A difference
+        is told each time, because the server may wait for the registry to answer again."""
+        with self._lock:
+            self._checks[check.image_id] = check
+        differs = bool(check.available_digest) and check.available_digest != check.digest
+        self._outbox.put(self._image(check), again=differs)
+
+    def forget_check(self, image_id: str) -> None:
+        with self._lock:
+            self._checks.pop(image_id, None)
+
+    def _image(self, seen: ImageFinding | ImageCheck) -> ImageObserved:
+        with self._lock:
+            check = self._checks.get(seen.image_id)
+        return ImageObserved(
+            seq=0,
+            image_id=seen.image_id,
+            present=seen.present,
+            engine_id=seen.engine_id,
+            digest=seen.digest,
+            size_bytes=seen.size_bytes,
+            available_digest=check.available_digest if check else "",
+            message=(seen.message or (check.message if check else ""))[:_LONGEST_MESSAGE],
+        )
 
     def workspace(self, finding: WorkspaceFinding) -> None:
         with self._lock:

@@ -68,6 +68,7 @@ class Removals:
         for tombstone in sorted(self._view.desired.tombstones, key=lambda t: (t.kind, t.id)):
             self._tombstone(tombstone)
         if self._held:
+            self._plan.held_workspaces = tuple(sorted(self._vanished))
             self._plan.cleanup = "held"
             self._plan.message = self._held
         elif any(node.cleanup for node in self._plan.nodes):
@@ -80,7 +81,7 @@ class Removals:
 
     def _brake(self) -> str:
         """More than three and more than half without tombstones is a restored database or a bug,
-        not a wish."""
+        not a wish. Once held, what vanished stays held although later fewer are left."""
         if not self._vanished or self._view.knows.brake_released:
             return ""
         gone = sum(len(containers) for containers in self._vanished.values())
@@ -88,7 +89,8 @@ class Removals:
         if self._view.knows.hold_removals:
             reason = self._view.knows.hold_removals
             return f"{reason} Nothing was removed ({gone} containers wait)."
-        if gone > 3 and gone * 2 > total:
+        latched = not self._view.knows.latched.isdisjoint(self._vanished)
+        if latched or (gone > 3 and gone * 2 > total):
             return (
                 f"{gone} of {total} containers vanished from the state document without an order "
                 "to remove them. Nothing was removed; confirm the host's state on the server."
@@ -246,17 +248,28 @@ class Removals:
             engine_name=tombstone.name,
             tombstone_id=tombstone.id,
         )
-        self._plan.add(step, after=self._mounting(tombstone.object_id), cleanup=True)
+        self._remove_after_users(step, tombstone, self._mounting(tombstone.object_id))
 
-    def _mounting(self, volume_id: str) -> tuple[int, ...]:
-        """Removals of containers that mount the volume."""
-        nodes = []
+    def _mounting(self, volume_id: str) -> list[ObservedContainer]:
+        users = []
         for container in self._view.observed.containers:
-            node = self._nodes.get(container.id)
-            stored = read_stored(container.labels) if node else None
-            if node and stored and any(m.volume_id == volume_id for m in stored.spec.mounts):
-                nodes.append(node)
-        return tuple(nodes)
+            stored = read_stored(container.labels)
+            if stored and any(m.volume_id == volume_id for m in stored.spec.mounts):
+                users.append(container)
+        return users
+
+    def _remove_after_users(
+        self,
+        step: RemoveVolume | RemoveImage,
+        tombstone: Tombstone,
+        users: list[ObservedContainer],
+    ) -> None:
+        """A user that another cycle is still removing, or that stays, is no failure: it waits."""
+        staying = sorted(c.name for c in users if c.id not in self._nodes)
+        if staying:
+            self._still_there(tombstone, f"Still used by {', '.join(staying)}.")
+            return
+        self._plan.add(step, after=tuple(self._nodes[c.id] for c in users), cleanup=True)
 
     def _image(self, tombstone: Tombstone) -> None:
         image = self._view.image_at(tombstone.name)
@@ -278,9 +291,8 @@ class Removals:
             ref=tombstone.name,
             tombstone_id=tombstone.id,
         )
-        users = (c.id for c in self._view.observed.containers if c.image_id == image.id)
-        after = tuple(self._nodes[user] for user in users if user in self._nodes)
-        self._plan.add(step, after=after, cleanup=True)
+        users = [c for c in self._view.observed.containers if c.image_id == image.id]
+        self._remove_after_users(step, tombstone, users)
 
     def _is_held(self, tombstone: Tombstone, kind: str) -> bool:
         held = self._view.knows.held.get(object_key(kind, tombstone.object_id))

@@ -139,7 +139,7 @@ def _pull(image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
         image_id=image.id,
         build_id=build_id,
         ref=image.ref,
-        credential=_credential(image.ref, image.credential),
+        credential=credential_for(image.ref, image.credential),
         accept_present=image.update_policy == "if_missing" and not forced,
     )
 
@@ -165,7 +165,7 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         request=request,
         credential=_as_credential(image.credential),
         push_to=image.reference if image.push else "",
-        push_credential=_credential(image.reference, image.credential),
+        push_credential=credential_for(image.reference, image.credential),
     )
 
 
@@ -185,7 +185,7 @@ def cancel_build(
     )
 
 
-def _credential(ref: str, wire: RegistryCredential | None) -> Credential | None:
+def credential_for(ref: str, wire: RegistryCredential | None) -> Credential | None:
     """A password goes to the very server it was given for, or nowhere."""
     return _as_credential(wire) if wire and same_server(ref, wire.server) else None
 

@@ -65,6 +65,8 @@ class Knowledge:
     # Why nothing may be removed without a tombstone, or empty.
     hold_removals: str = ""
     brake_released: bool = False
+    # Workspaces whose removal the brake held before.
+    latched: frozenset[str] = frozenset()
     has_kvm: bool = True
     # Why no pull, build or snapshot may begin, or empty.
     disk_low: str = ""

@@ -125,6 +125,7 @@ class CycleLoop:
             held=parts.failures.held(parts.target.revisions()),
             hold_removals=parts.target.hold_removals(state),
             brake_released=parts.target.brake_is_released(state),
+            latched=parts.target.latched(),
             has_kvm=parts.has_kvm,
             disk_low=parts.disk.message(),
         )
@@ -166,6 +167,7 @@ class CycleLoop:
         going = {c.id for c in observed.containers if c.state in {"removing", "dead"}}
         now = clock.monotonic()
         self._going_since = {i: self._going_since.get(i, now) for i in going}
+        parts.target.latch(plan.held_workspaces)
         if plan.cleanup != "held":
             parts.target.settled(state)
 

@@ -74,7 +74,7 @@ class HeartbeatLoop:
 
     def beat(self) -> None:
         self._beat_now.clear()
-        facts = self._facts.read()
+        facts = self._facts.read(self._runtime.data_root)
         message = self._runtime.health().message or self._trouble()
         reply = self._server.heartbeat(
             Heartbeat(

@@ -82,6 +82,14 @@ class Target:
         epoch, _ = self._newest()
         return epoch >= 0 and state.state_epoch > epoch
 
+    def latched(self) -> frozenset[str]:
+        """Workspaces whose removal the brake held; kept over a restart of the agent."""
+        return frozenset((self._database.get_meta("latched") or "").split())
+
+    def latch(self, workspace_ids: tuple[str, ...]) -> None:
+        if self.latched() != frozenset(workspace_ids):
+            self._database.set_meta("latched", " ".join(workspace_ids))
+
     def settled(self, state: HostState) -> None:
         """A cycle without held removals: this version is the newest truth."""
         if (state.state_epoch, state.version) > self._newest():
@@ -100,6 +108,8 @@ def clamped(settings: HostSettings) -> HostSettings:
         heartbeat_interval=_clamp(settings.heartbeat_interval),
         build_timeout=max(_SHORTEST, settings.build_timeout),
         pull_timeout=max(_SHORTEST, settings.pull_timeout),
+        build_idle_timeout=max(_SHORTEST, settings.build_idle_timeout),
+        update_interval=max(_SHORTEST, settings.update_interval),
     )
 
 

@@ -56,6 +56,10 @@ class FakeImages:
         )
         return image_id
 
+    def forget_pauses(self) -> None:
+        """As after a start of the daemon."""
+        self._paused_here.clear()
+
     # --- the port ---
 
     def inspect_image(self, ref: str) -> ObservedImage:
@@ -116,7 +120,7 @@ class FakeImages:
         self._paused_here.add(container.id)
         self._set(container, "pause", state="paused")
         if self.commits == "daemon dies":
-            self._paused_here.clear()
+            self.forget_pauses()
             raise EngineUnavailable("The container engine cannot be reached.")
         if self.commits == "held":
             self.let_commit.wait(20)

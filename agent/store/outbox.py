@@ -37,8 +37,8 @@ class Outbox:
         self._filled = threading.Event()
         self._filled.set()
 
-    def put(self, item: ReportItem) -> bool:
-        """False when the server was already told exactly this."""
+    def put(self, item: ReportItem, *, again: bool = False) -> bool:
+        """False when the server was already told exactly this, unless it shall hear it again."""
         key = coalescing_key(item)
         durable = isinstance(item, BuildStatus) and item.status in _TERMINAL
         with self._database.transaction(durable=durable) as connection:
@@ -47,7 +47,7 @@ class Outbox:
                 known = connection.execute(
                     "SELECT payload FROM reported WHERE key = ?", (key,)
                 ).fetchone()
-                if known is not None and known[0] == essence:
+                if known is not None and known[0] == essence and not again:
                     return False
                 connection.execute("DELETE FROM outbox WHERE key = ?", (key,))
                 connection.execute("INSERT OR REPLACE INTO reported VALUES (?, ?)", (key, essence))

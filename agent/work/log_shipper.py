@@ -6,19 +6,23 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
+from agent import clock
 from agent.clock import Backoff
 from agent.errors import LogOffsetMoved, ServerError, ServerUnavailable
+from agent.work.log_lines import LineCutter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.server.port import Server
 
+# At most one batch in this time, so at most 1 MiB a second; the first one goes at once.
 BATCH_SECONDS = 0.25
 BATCH_BYTES = 256 * 1024
-LONGEST_LINE = 16 * 1024
 HEAD_BYTES = 1024 * 1024
 TAIL_BYTES = 4 * 1024 * 1024
+# Small pieces are gathered: a million of them would cost far more than their bytes.
+_PIECE_BYTES = 16 * 1024
 
 
 class LogShipper:
@@ -30,11 +34,13 @@ class LogShipper:
         self._build_id = build_id
         self._epoch = epoch
         self._condition = threading.Condition()
-        self._waiting: deque[bytes] = deque()
+        self._cutter = LineCutter()
+        self._waiting: deque[bytearray] = deque()
         self._waiting_bytes = 0
         self._total = 0
         self._dropped = 0
         self._offset = 0
+        self._next_batch = 0.0
         self._closing = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"log-{build_id[:8]}", daemon=True)
@@ -44,12 +50,21 @@ class LogShipper:
     def sent_bytes(self) -> int:
         return self._offset
 
-    def write(self, text: str) -> None:
-        if not text:
-            return
-        data = "".join(_cut(line) for line in text.splitlines(keepends=True)).encode()
+    @property
+    def held_bytes(self) -> int:
+        """Output that waits here; never more than what the server would keep."""
         with self._condition:
-            self._waiting.append(data)
+            return self._waiting_bytes
+
+    def write(self, text: str) -> None:
+        data = self._cutter.cut(text).encode(errors="replace")
+        if not data:
+            return
+        with self._condition:
+            if self._waiting and len(self._waiting[-1]) + len(data) <= _PIECE_BYTES:
+                self._waiting[-1] += data
+            else:
+                self._waiting.append(bytearray(data))
             self._waiting_bytes += len(data)
             self._total += len(data)
             self._shed()
@@ -75,14 +90,7 @@ class LogShipper:
     def _run(self) -> None:
         backoff = Backoff(first=0.5, limit=30.0)
         failures = 0
-        while True:
-            with self._condition:
-                self._condition.wait_for(lambda: self._waiting or self._closing)
-                if not self._waiting and self._closing:
-                    break
-                if not self._closing:
-                    self._condition.wait(BATCH_SECONDS)
-                batch = self._take()
+        while batch := self._next():
             while batch:
                 try:
                     batch = self._send(batch)
@@ -99,18 +107,26 @@ class LogShipper:
                     batch = b""
         self._over.set()
 
+    def _next(self) -> bytes:
+        """Empty at the end. A lone line goes at once, a flood only as fast as batches may."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._waiting or self._closing)
+            pause = self._next_batch - clock.monotonic()
+            if pause > 0:
+                self._condition.wait_for(lambda: self._closing, pause)
+            self._next_batch = clock.monotonic() + BATCH_SECONDS
+            return self._take()
+
     def _take(self) -> bytes:
-        pieces = []
-        size = 0
+        pieces = bytearray()
         if self._dropped:
-            pieces.append(f"\n… {self._dropped} bytes of output left out …\n".encode())
+            pieces += f"\n… {self._dropped} bytes of output left out …\n".encode()
             self._dropped = 0
-        while self._waiting and size < BATCH_BYTES:
+        while self._waiting and len(pieces) < BATCH_BYTES:
             piece = self._waiting.popleft()
             self._waiting_bytes -= len(piece)
-            pieces.append(piece)
-            size += len(piece)
-        return b"".join(pieces)
+            pieces += piece
+        return bytes(pieces)
 
     def _send(self, batch: bytes) -> bytes:
         """What is still to be sent. A reply that got lost shows as an offset inside the batch."""
@@ -126,10 +142,3 @@ class LogShipper:
             self._offset = moved.offset
             return batch[known:] if 0 < known <= len(batch) else batch
         return b""
-
-
-def _cut(line: str) -> str:
-    if len(line) <= LONGEST_LINE:
-        return line
-    rest = len(line.rstrip("\r\n")) - LONGEST_LINE
-    return f"{line[:LONGEST_LINE]} … {rest} characters cut\n"

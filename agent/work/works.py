@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.diff.view import object_key
-from agent.protocol.report import BuildStatus, ImageObserved
+from agent.plan import ImageFinding
+from agent.protocol.report import BuildStatus
 from agent.steps import IMAGE, CancelBuild, PullImage, SnapshotImage
 from agent.work.images import ImageWork
 from agent.work.lanes import Lanes
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from agent.runtime.port import Runtime
     from agent.server.port import Server
     from agent.store.journal import Journal
-    from agent.store.outbox import Outbox
     from agent.work.disk import DiskBrake
     from agent.work.port import LongStep, Work
 
@@ -46,7 +46,6 @@ class Works:
         runtime: Runtime,
         server: Server,
         journal: Journal,
-        outbox: Outbox,
         reporter: Reporter,
         failures: Failures,
         target: Target,
@@ -57,7 +56,6 @@ class Works:
         self._runtime = runtime
         self._server = server
         self._journal = journal
-        self._outbox = outbox
         self._reporter = reporter
         self._failures = failures
         self._target = target
@@ -245,9 +243,8 @@ class Works:
         else:
             revision = self._target.revision(key) or 0
             self._failures.record(key, result.message, revision=revision)
-        self._outbox.put(
-            ImageObserved(
-                seq=0,
+        self._reporter.found(
+            ImageFinding(
                 image_id=result.image_id,
                 present=result.status == "finished",
                 engine_id=result.engine_id,

@@ -30,9 +30,15 @@ export function startChrome() {
   document.addEventListener("htmx:afterSettle", markTab);
 }
 
-/** Whoever fills the dialog in hears of it first. */
+/** A dialog's template is on the page only while it is open. Whoever fills it in hears of it first. */
 function openDialog(button) {
   const dialog = document.getElementById(button.dataset.open);
+  const template = dialog.querySelector(":scope > template");
+  if (template) {
+    const content = [...document.importNode(template.content, true).children];
+    dialog.append(...content);
+    dialog.addEventListener("close", () => content.forEach((element) => element.remove()), { once: true });
+  }
   dialog.dispatchEvent(new CustomEvent("trailer:open", { bubbles: true, detail: button }));
   dialog.showModal();
   dialog.querySelector("[data-select]")?.select();

@@ -20,7 +20,8 @@ export function ago(moment) {
 
 export function startTimes() {
   update(document);
-  document.addEventListener("htmx:load", (event) => update(event.target));
+  // Before the swapped part is painted: a bare date would flash up.
+  document.addEventListener("htmx:afterSwap", () => update(document));
   setInterval(() => update(document), 15_000);
   setInterval(() => document.querySelectorAll("time[data-elapsed]").forEach(writeElapsed), 1000);
 }

@@ -121,6 +121,7 @@ class ProductBench:
         for title, hand, repair in (
             ("removed by hand → back", self.raw.remove, self.raw.deploy),
             ("killed → back", self.raw.kill, self.raw.start),
+            ("stopped by hand → back", self.raw.stop, self.raw.start),
         ):
             ours, raw = [], []
             for _ in range(rounds):

@@ -23,7 +23,9 @@ class RawEngine:
     """The same containers as Trailer's, made by the shortest sequence of calls."""
 
     def __init__(self, engine: PrivateEngine) -> None:
-        self._api = docker.APIClient(base_url=engine.url, version="1.41", num_pools=THREADS + 2)
+        self._api: Any = docker.APIClient(
+            base_url=engine.url, version="1.41", num_pools=THREADS + 2
+        )
         self._pool = ThreadPoolExecutor(THREADS)
 
     def close(self) -> None:
@@ -50,6 +52,9 @@ class RawEngine:
 
     def kill(self, name: str) -> None:
         self._api.kill(name)
+
+    def stop(self, name: str) -> None:
+        self._api.stop(name, timeout=2)
 
     def start(self, name: str) -> None:
         self._api.start(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Dialog, Page, WebSocketRoute, expect
 
 from tests.browser import hostile_output
 from tests.browser.conftest import assert_no_errors
@@ -145,7 +145,12 @@ def test_hostile_output_stays_text_on_the_page(
     signed_in: Page, log: Log, page_errors: list[str]
 ) -> None:
     dialogs: list[str] = []
-    signed_in.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    signed_in.on("dialog", note)
     signed_in.add_init_script(
         "window.refused = []; document.addEventListener('securitypolicyviolation',"
         " (event) => window.refused.push(event.violatedDirective));"

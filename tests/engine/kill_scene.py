@@ -217,7 +217,7 @@ class KillScene:
             )
 
     def _inspect_foreign_world(self) -> list[Any]:
-        api = self.client.api
+        api: Any = self.client.api
         return [
             api.inspect_container("foreign"),
             api.inspect_container(IMPOSTOR),

@@ -110,6 +110,7 @@ def test_a_long_build_holds_back_nothing_else(
             10,
             f"nothing was said about the removal of {tombstone.name}",
         )
+        assert done is not None
         assert done.done
     assert builds(proxy) == 1
     build = host.server.build("b-slow-1")

@@ -160,13 +160,13 @@ def replaced(
             host.edit(row, **after)
     agent.settle(120)
     silent(agent, proxy)
-    names = sorted(found.name for found in client.containers.list(all=True))
+    names = sorted(str(found.name) for found in client.containers.list(all=True))
     assert names == sorted(f"trailer-{row}" for row in REPLACING)
     return {
         row: Outcome(
             old=old[row],
             new=container(client, row).attrs,
-            kept=container(client, row).exec_run(["cat", f"/data/{row}"]).output,
+            kept=bytes(container(client, row).exec_run(["cat", f"/data/{row}"]).output),
             ledger=host.events(row)[rows[row] :],
             status=host.status(row),
             revision=host.workspaces[row].revision,

@@ -116,8 +116,10 @@ def test_stop_and_start_keep_the_container(
         now = container(engine_client)
         assert (now.id, now.status, host.status("web").status) == (old.id, engine_word, state)
         silent(agent, proxy)
-    told = [("stop", "stop requested", []), ("start", "start requested", [])]
-    assert written(host, rows) == told
+    assert written(host, rows) == [
+        ("stop", "stop requested", []),
+        ("start", "start requested", []),
+    ]
 
 
 def test_a_changed_route_replaces_only_where_the_router_reads_container_labels(

@@ -65,7 +65,7 @@ def container(client: docker.DockerClient, name: str = "web") -> Container:
 
 
 def names(client: docker.DockerClient) -> list[str]:
-    return sorted(found.name for found in client.containers.list(all=True))
+    return sorted(str(found.name) for found in client.containers.list(all=True))
 
 
 def serve(host: DesiredHost, agent: AgentInside, **fields: Any) -> None:
@@ -224,7 +224,6 @@ def relabel(client: docker.DockerClient, host: DesiredHost, **labels: str | None
         HTTPD_COMMAND,
         name="trailer-web",
         labels=wanted,
-        restart_policy={"Name": "unless-stopped"},
         networking_config={"trailer-lan": client.api.create_endpoint_config(aliases=["web"])},
         network="trailer-lan",
         healthcheck=old.attrs["Config"]["Healthcheck"],

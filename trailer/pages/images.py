@@ -104,11 +104,9 @@ def _lineage(
 ) -> dict[str, Any]:
     """Where a snapshot comes from, as far as that is still there and the user may see it; and
     which snapshots come from workspaces of this image."""
-    is_snapshot = image.kind == ImageKind.SNAPSHOT
+    workspace, source = image.source_workspace, image.source_image
     return {
-        "source_workspace": workspaces.filter(pk=image.source_workspace).first()
-        if is_snapshot
-        else None,
-        "source_image": images.filter(pk=image.source_image).first() if is_snapshot else None,
+        "source_workspace": workspaces.filter(pk=workspace).first() if workspace else None,
+        "source_image": images.filter(pk=source).first() if source else None,
         "snapshots": images.filter(source_image=image.pk).order_by("-created_at")[:_USERS_SHOWN],
     }
