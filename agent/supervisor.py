@@ -90,7 +90,7 @@ class Supervisor:
             reporter=self.parts.reporter,
             works=self.parts.works,
         )
-        self.room = RoomWatch(self.parts.disk, on_turn=self._room_changed)
+        self.room = RoomWatch(self.parts.disk, on_room=self._room_again)
         self.engine = EngineListener(
             runtime,
             on_event=self._engine_event,
@@ -245,7 +245,7 @@ class Supervisor:
         self.digests.wake()
         self.poll.nudge()
 
-    def _room_changed(self) -> None:
+    def _room_again(self) -> None:
         self.parts.wake.request("disk")
         self.parts.works.advance()
         self.heartbeat.wake()

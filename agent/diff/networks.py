@@ -41,8 +41,10 @@ def _diff_network(view: View, plan: PlanBuilder, network: DesiredNetwork) -> Rea
     key = object_key(NETWORK, network.id)
     if view.is_busy(key):
         return Ready(problem=f"Waiting for network {network.name}.", waiting=True)
-    found = _find(view, network)
+    ours = _ours(view, network)
+    found = ours[0] if ours else None
     if found is not None and _stored(found) in ("", _essence(network)):
+        _remove_doubles(view, plan, network, ours[1:])
         _report(plan, network, "created", engine_id=found.id)
         return Ready(ref=Ref(id=found.id))
     problem = _problem(view, network, found)
@@ -100,15 +102,30 @@ def _create(
     return Ready(ref=Ref(node=node), after=(node,))
 
 
-def _find(view: View, network: DesiredNetwork) -> ObservedNetwork | None:
-    """Names are not unique on older engines: ours is the signed one, the oldest id wins."""
+def _ours(view: View, network: DesiredNetwork) -> list[ObservedNetwork]:
+    """Names are not unique on older engines: ours are the signed ones, one in use comes first."""
     ours = [
         candidate
         for candidate in view.observed.networks
         if candidate.labels.get(naming.LABEL_NETWORK) == network.id
         and view.owns_network(candidate)
     ]
-    return min(ours, key=lambda candidate: candidate.id, default=None)
+    return sorted(ours, key=lambda candidate: (not _users(view, candidate), candidate.id))
+
+
+def _remove_doubles(
+    view: View, plan: PlanBuilder, network: DesiredNetwork, doubles: list[ObservedNetwork]
+) -> None:
+    """An agent that died while the engine still made the network had made it once more."""
+    for double in doubles:
+        if not _users(view, double):
+            step = RemoveNetwork(
+                key=object_key(NETWORK, network.id),
+                name=network.name,
+                cause="made twice by an interrupted cycle",
+                engine_id=double.id,
+            )
+            plan.add(step)
 
 
 def _foreign_holder(view: View, network: DesiredNetwork) -> ObservedNetwork | None:

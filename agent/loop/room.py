@@ -1,4 +1,4 @@
-"""Watches the free space of the engine's disk; says when the brake is put on or taken off."""
+"""Watches the free space of the engine's disk; says when work that was held back may go on."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ _EVERY = 2.0
 class RoomWatch:
     """Reads a number of the file system: no engine call, no write."""
 
-    def __init__(self, disk: DiskBrake, *, on_turn: Callable[[], None]) -> None:
+    def __init__(self, disk: DiskBrake, *, on_room: Callable[[], None]) -> None:
         self._disk = disk
-        self._on_turn = on_turn
+        self._on_room = on_room
 
     def run(self, stop: threading.Event) -> None:
-        is_low = bool(self._disk.message())
         while not stop.wait(_EVERY):
-            if bool(self._disk.message()) != is_low:
-                is_low = not is_low
-                self._on_turn()
+            if self._disk.is_released():
+                self._on_room()

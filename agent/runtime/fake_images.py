@@ -34,6 +34,8 @@ class FakeImages:
         self.let_commit = threading.Event()
         self.data_root = "/fake"
         self.asked: list[str] = []
+        self.registry_answers = threading.Event()
+        self.registry_answers.set()
         self._paused_here: set[str] = set()
 
     # --- by hand ---
@@ -137,6 +139,7 @@ class FakeImages:
     def registry_digest(self, ref: str, credential: Credential | None) -> str:
         self._call("registry_digest")
         self.asked.append(ref)
+        self.registry_answers.wait(20)
         if ref not in self.registry:
             raise EngineError(f"manifest unknown: {ref}")
         return _digest(self.registry[ref])

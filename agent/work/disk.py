@@ -29,6 +29,7 @@ class DiskBrake:
         self._root = root
         self._settings = settings
         self._free = free
+        self._held_back = False
 
     def message(self) -> str:
         """Empty while there is room; otherwise a sentence for builds and for the host."""
@@ -39,10 +40,18 @@ class DiskBrake:
         free = self._free(root)
         if free is None or free >= least:
             return ""
+        self._held_back = True
         return (
             f"Waiting for disk space: {_size(free)} are free where the engine keeps its data, "
             f"and this host keeps {_size(least)} free."
         )
+
+    def is_released(self) -> bool:
+        """True once after somebody was held back and there is room again."""
+        if not self._held_back or self.message():
+            return False
+        self._held_back = False
+        return True
 
 
 def _size(count: int) -> str:

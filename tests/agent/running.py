@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from agent.config import Config
 from agent.runtime.fake import FakeRuntime
@@ -16,11 +17,13 @@ from tests.ground.wait import eventually
 class Running:
     """A supervisor in a thread."""
 
-    def __init__(self, server: FakeServer, runtime: FakeRuntime, folder: Path) -> None:
+    def __init__(
+        self, server: FakeServer, runtime: FakeRuntime, folder: Path, **options: Any
+    ) -> None:
         config = Config(server_url=server.url, state_dir=folder)
         identity = Identity(token=TOKEN, host_id=HOST_ID, host_key=HOST_KEY)
         http = HttpServer(server.url, token=TOKEN)
-        self.supervisor = Supervisor(config, identity, runtime=runtime, server=http)
+        self.supervisor = Supervisor(config, identity, runtime=runtime, server=http, **options)
         server.nudge = self.supervisor.poll.nudge
         self.code: int | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -1,5 +1,7 @@
 """Golden plans: what is removed, what is only removed by order, and when the brake holds."""
 
+from dataclasses import replace
+
 from agent.observed import Attachment, ObservedVolume
 from agent.plan import TombstoneFinding
 from agent.protocol.spec import MountSpec
@@ -161,3 +163,25 @@ def test_a_disabled_host_stops_its_workspaces_and_keeps_them(bench: Bench) -> No
     assert "Host is disabled." in str(bench.plan(off).findings)
     assert bench.cycle(desired).nodes[0].step.cause == "start requested"
     assert bench.runtime.named("trailer-web").id == container.id  # type: ignore[union-attr]
+
+
+def test_a_brake_that_held_stays_on_although_fewer_are_left(bench: Bench) -> None:
+    bench.settle(many(6))
+    held = bench.plan(many(1))
+    few = bench.plan(many(4), latched=frozenset(held.held_workspaces))
+    assert (few.cleanup, few.nodes) == ("held", ())
+    assert bench.plan(many(4)).cleanup == "done"
+
+
+def test_a_network_made_twice_loses_the_copy_that_nobody_uses(bench: Bench) -> None:
+    wanted = document(networks=(network(),))
+    bench.settle(wanted)
+    (first,) = (n for n in bench.runtime.networks.values() if n.name == "trailer-lan")
+    double = replace(first, id="f" * 64)
+    bench.runtime.networks[double.id] = double
+    plan = bench.plan(wanted)
+    kept, gone = sorted((first.id, double.id))
+    assert plan.render() == (
+        f"1. remove_network 'lan' ({gone[:12]}): made twice by an interrupted cycle"
+    )
+    assert any(getattr(f, "engine_id", "") == kept for f in plan.findings)

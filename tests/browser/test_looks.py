@@ -33,6 +33,7 @@ PAGES = {
     "hosts": "/hosts/",
     "host": "/hosts/{host}/",
     "host-workspaces": "/hosts/{host}/?tab=workspaces",
+    "host-images": "/hosts/{host}/?tab=images",
     "host-cycles": "/hosts/{host}/?tab=cycles",
     "host-settings": "/hosts/{host}/?tab=settings",
     "networks": "/networks/",

@@ -128,6 +128,13 @@ def container(client: docker.DockerClient, name: str = "web") -> Container:
     return client.containers.get(f"trailer-{name}")
 
 
+def read(client: docker.DockerClient, row: str) -> bytes:
+    """What the row's workspace kept in its volume."""
+    output = container(client, row).exec_run(["cat", f"/data/{row}"]).output
+    assert isinstance(output, bytes)
+    return output
+
+
 def deploy(host: DesiredHost, agent: AgentInside, **workspaces: dict[str, Any]) -> None:
     """Workspaces with a volume, on one network, and whatever their rows need."""
     with host.one_edit():
@@ -166,7 +173,7 @@ def replaced(
         row: Outcome(
             old=old[row],
             new=container(client, row).attrs,
-            kept=bytes(container(client, row).exec_run(["cat", f"/data/{row}"]).output),
+            kept=read(client, row),
             ledger=host.events(row)[rows[row] :],
             status=host.status(row),
             revision=host.workspaces[row].revision,
