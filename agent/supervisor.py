@@ -138,8 +138,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Until `stop`; the exit code says why it ended."""
-        for verb, key, name in self.parts.journal.take_unfinished():
-            log.warning("a crash interrupted %s %s %r; the engine decides", verb, key, name)
+        self._tell_interrupted()
         nudges = NudgeListener(
             self._config.server_url,
             token=self._identity.token,
@@ -167,6 +166,15 @@ class Supervisor:
         self._stop.wait()
         self._wind_down(threads)
         return self._exit_code
+
+    def _tell_interrupted(self) -> None:
+        """What was under way when the agent died may have happened: the ledger says so."""
+        for intent in self.parts.journal.unfinished():
+            log.warning("a crash interrupted %s %s %r", intent.verb, intent.key, intent.name)
+            if intent.event is not None:
+                revision = self.parts.target.revision(intent.key)
+                self.parts.reporter.interrupted(intent.event, revision=revision)
+            self.parts.journal.settle(intent.id)
 
     def once(self) -> int:
         """One cycle with everything it starts, then the reports."""

@@ -215,8 +215,12 @@ class Execution:
             if node.rescues and not self._can_resolve(node):
                 log.debug("nothing to undo for %s", key)
             else:
-                engine_id = ops.perform(step, self._resolve, lambda: self._watcher.is_current(key))
-                self._watcher.step_succeeded(step, engine_id)
+                engine_id = ops.perform(
+                    step,
+                    self._resolve,
+                    lambda: self._watcher.is_current(key),
+                    lambda engine_id: self._watcher.step_succeeded(step, engine_id),
+                )
         except AgentError as problem:
             outcome, message = "failed", str(problem)
             with self._lock:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 from agent import clock
 from agent.diff.status import with_tail
 from agent.errors import StepFailed
+from agent.protocol.report import WorkspaceEvent
 from agent.steps import (
     NETWORK,
     WORKSPACE,
@@ -60,12 +61,23 @@ class Ops:
         self._work = work
 
     def perform(
-        self, step: Step, resolve: Callable[[Ref], str], is_current: Callable[[], bool]
+        self,
+        step: Step,
+        resolve: Callable[[Ref], str],
+        is_current: Callable[[], bool],
+        tell: Callable[[str], None] = lambda engine_id: None,
     ) -> str:
-        """The engine id of what was made or worked on; `resolve` turns a Ref into an id."""
-        intent = self._journal.intend(key=step.key, verb=step.verb, name=step.name)
+        """The engine id of what was made or worked on; `resolve` turns a Ref into an id.
+
+        `tell` is called while the intent still stands: what it writes is never lost in between.
+        """
+        intent = self._journal.intend(
+            key=step.key, verb=step.verb, name=step.name, event=ledger_row(step)
+        )
         try:
-            return self._dispatch(step, resolve, is_current)
+            engine_id = self._dispatch(step, resolve, is_current)
+            tell(engine_id)
+            return engine_id
         finally:
             # A crash leaves the intent behind; a failure is a result like any other.
             self._journal.settle(intent)
@@ -201,6 +213,20 @@ class Ops:
             if not is_current():
                 raise Obsolete("A newer revision is waiting.")
             clock.sleep(_HEALTH_POLL)
+
+
+def ledger_row(step: Step) -> WorkspaceEvent | None:
+    """The row that this step writes once it succeeded."""
+    if not step.event:
+        return None
+    return WorkspaceEvent(
+        seq=0,
+        workspace_id=_object_id(step.key),
+        event=step.event,
+        cause=step.cause,
+        at=clock.timestamp(),
+        changes=step.changes,
+    )
 
 
 def _object_id(key: str) -> str:

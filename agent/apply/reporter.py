@@ -143,19 +143,14 @@ class Reporter:
             ResourceFinding(resource=kind, object_id=object_id, status="error", message=message)
         )
 
-    def event(self, step: Step, *, revision: int | None, cycle: int) -> None:
+    def event(self, row: WorkspaceEvent, *, revision: int | None, cycle: int) -> None:
         self._outbox.put(
-            WorkspaceEvent(
-                seq=0,
-                workspace_id=step.key.partition(":")[2],
-                event=step.event,
-                cause=step.cause,
-                at=clock.timestamp(),
-                changes=step.changes,
-                cycle=cycle,
-                revision=revision,
-            )
+            msgspec.structs.replace(row, at=clock.timestamp(), cycle=cycle, revision=revision)
         )
+
+    def interrupted(self, row: WorkspaceEvent, *, revision: int | None) -> None:
+        cause = f"{row.cause} (the agent was interrupted while doing it)"
+        self._outbox.put(msgspec.structs.replace(row, cause=cause, revision=revision))
 
     def step_succeeded(self, step: Step, engine_id: str) -> None:
         kind, _, object_id = step.key.partition(":")

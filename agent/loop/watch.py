@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.apply.executor import Watcher
+from agent.apply.ops import ledger_row
 from agent.diff.status import workspace_finding
 from agent.diff.view import object_key
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound
@@ -71,10 +72,11 @@ class CycleWatcher(Watcher):
 
     def step_succeeded(self, step: Step, engine_id: str) -> None:
         self._parts.reporter.step_succeeded(step, engine_id)
-        if step.event:
+        row = ledger_row(step)
+        if row is not None:
             workspace = self._workspaces.get(step.key)
             revision = workspace.revision if workspace else None
-            self._parts.reporter.event(step, revision=revision, cycle=self._number)
+            self._parts.reporter.event(row, revision=revision, cycle=self._number)
 
     def object_ended(self, key: str, container_id: str, failure: AgentError | None) -> None:
         kind, _, object_id = key.partition(":")

@@ -12,7 +12,7 @@ import msgspec
 
 from agent import clock
 from agent.diff.view import BuildRecord
-from agent.protocol.report import BuildStatus
+from agent.protocol.report import BuildStatus, WorkspaceEvent
 from agent.steps import WORKSPACE
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ class JournalView:
     applied: dict[str, int] = field(default_factory=dict)
     builds: dict[str, BuildRecord] = field(default_factory=dict)
     made_images: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intent:
+    id: int
+    verb: str
+    key: str
+    name: str
+    event: WorkspaceEvent | None = None
 
 
 class Journal:
@@ -54,11 +63,14 @@ class Journal:
 
     # --- intents ------------------------------------------------------------------------------
 
-    def intend(self, *, key: str, verb: str, name: str) -> int:
+    def intend(
+        self, *, key: str, verb: str, name: str, event: WorkspaceEvent | None = None
+    ) -> int:
+        """`event` is the ledger row the act will cause, so that a crash cannot lose it."""
         with self._database.transaction() as connection:
             cursor = connection.execute(
-                "INSERT INTO intents (key, verb, name, started_at) VALUES (?, ?, ?, ?)",
-                (key, verb, name, clock.timestamp()),
+                "INSERT INTO intents (key, verb, name, event, started_at) VALUES (?, ?, ?, ?, ?)",
+                (key, verb, name, event and msgspec.json.encode(event), clock.timestamp()),
             )
             return int(cursor.lastrowid or 0)
 
@@ -66,12 +78,22 @@ class Journal:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM intents WHERE id = ?", (intent,))
 
-    def take_unfinished(self) -> list[tuple[str, str, str]]:
-        """What a crash interrupted, for the log; looking at the engine decides what it needs."""
+    def unfinished(self) -> list[Intent]:
+        """What a crash interrupted; looking at the engine decides what it needs."""
         with self._database.transaction() as connection:
-            rows = connection.execute("SELECT verb, key, name FROM intents ORDER BY id").fetchall()
-            connection.execute("DELETE FROM intents")
-        return [(str(verb), str(key), str(name)) for verb, key, name in rows]
+            rows = connection.execute(
+                "SELECT id, verb, key, name, event FROM intents ORDER BY id"
+            ).fetchall()
+        return [
+            Intent(
+                id=row[0],
+                verb=row[1],
+                key=row[2],
+                name=row[3],
+                event=msgspec.json.decode(row[4], type=WorkspaceEvent) if row[4] else None,
+            )
+            for row in rows
+        ]
 
     # --- ownership ----------------------------------------------------------------------------
 

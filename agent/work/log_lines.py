@@ -15,7 +15,17 @@ class LineCutter:
         self._length = 0
 
     def cut(self, text: str) -> str:
-        return "".join(self._line(line) for line in text.splitlines(keepends=True))
+        lines = text.splitlines(keepends=True)
+        if not lines:
+            return ""
+        if max(map(len, lines)) + self._length <= self._longest:
+            # As good as always; a flood of short lines is not looked at one by one.
+            last = lines[-1]
+            ended = last.endswith(("\n", "\r"))
+            before = self._length if len(lines) == 1 else 0
+            self._length = 0 if ended else before + len(last)
+            return text
+        return "".join(self._line(line) for line in lines)
 
     def _line(self, line: str) -> str:
         body = line.rstrip("\r\n")

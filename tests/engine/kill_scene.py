@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from docker.errors import NotFound
 
 from agent.protocol import naming
 from agent.protocol.report import WorkspaceEvent
@@ -42,12 +44,18 @@ class KillScene:
         self.cycles_needed: list[int] = []
         self._state_dir = state_dir
         self._forks = AgentForks()
+
+    def open(self) -> Self:
+        """Everybody is there and the agent rests."""
+        for image in self.client.images.list("trailer/*"):
+            self.client.images.remove(str(image.id), force=True)
         self._make_foreign_world()
         self.agent = self._start()
         self.host.workspace("bystander")
         self.settle()
         self._foreign = self._inspect_foreign_world()
         self._bystander = self._life("trailer-bystander")
+        return self
 
     def close(self) -> None:
         self._forks.close()
@@ -162,7 +170,10 @@ class KillScene:
         return True
 
     def _assert_is(self, workspace: DesiredWorkspace, container_id: str) -> None:
-        seen = self.client.api.inspect_container(container_id)
+        try:
+            seen = self.client.api.inspect_container(container_id)
+        except NotFound as problem:
+            raise AssertionError("a container went while it was looked at") from problem
         spec, name = workspace.spec, workspace.spec.name
         up = {"running": "running", "stopped": "exited"}[workspace.desired_state]
         _same(f"{name} status", seen["State"]["Status"], up)

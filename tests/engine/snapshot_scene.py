@@ -62,7 +62,7 @@ class SnapshotScene:
         assert code == 0, output
 
     def is_paused(self, container: Container) -> bool:
-        return bool(self.client.api.inspect_container(container.id)["State"]["Paused"])
+        return bool(self.client.api.inspect_container(str(container.id))["State"]["Paused"])
 
     def snapshot_images(self) -> list[str]:
         """Whatever is labelled as this snapshot, tagged or not."""

@@ -72,8 +72,7 @@ def test_a_workspace_is_created_as_it_was_asked_for(
     assert set(networks) == {"trailer-lan", "trailer-dmz"}
     assert all("web" in place["Aliases"] for place in networks.values())
     labels = made["Config"]["Labels"]
-    assert labels["trailer.workspace"] == "w-web"
-    assert labels["team"] == "a"
+    assert (labels["trailer.workspace"], labels["team"]) == ("w-web", "a")
     assert "s3cret" not in str(labels)
     assert engine_client.networks.get("trailer-dmz").attrs["Internal"] is True
     for object_id in ("n-lan", "n-dmz", "v-data"):

@@ -205,6 +205,24 @@ def test_deleting_a_workspace_with_its_volume_network_and_image_leaves_nothing(
 # --- others --------------------------------------------------------------------------------------
 
 
+def impostors(ours: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Container names with the labels they carry, copied or forged from those of one of ours."""
+    signed = {
+        naming.LABEL_MANAGED: "true",
+        naming.LABEL_HOST: HOST_ID,
+        naming.LABEL_WORKSPACE: "w-gone",
+        naming.LABEL_SIGNATURE: naming.signature("another-key", "workspace", "w-gone", HOST_ID),
+    }
+    ours_elsewhere = naming.signature(HOST_KEY, "workspace", "w-gone", HOST_ID)
+    return {
+        "plain": {},
+        "copied": ours,
+        "trailer-stolen": {**ours, naming.LABEL_WORKSPACE: "w-gone"},
+        "trailer-forged": signed,
+        "elsewhere": {**signed, naming.LABEL_SIGNATURE: ours_elsewhere},
+    }
+
+
 def test_foreign_objects_and_impostors_are_never_touched(
     host: DesiredHost,
     agent: AgentInside,
@@ -213,25 +231,7 @@ def test_foreign_objects_and_impostors_are_never_touched(
 ) -> None:
     """Objects with our labels, our names, our labels and names, or a signature of another host."""
     deploy(host, agent, "web")
-    ours = engine_client.containers.get("trailer-web").labels
-    stolen = {**ours, naming.LABEL_WORKSPACE: "w-gone"}
-    signed = {
-        naming.LABEL_MANAGED: "true",
-        naming.LABEL_HOST: HOST_ID,
-        naming.LABEL_WORKSPACE: "w-gone",
-        naming.LABEL_SIGNATURE: naming.signature("another-key", "workspace", "w-gone", HOST_ID),
-    }
-    wrong_name = {
-        **signed,
-        naming.LABEL_SIGNATURE: naming.signature(HOST_KEY, "workspace", "w-gone", HOST_ID),
-    }
-    made = {
-        "plain": {},
-        "copied": ours,
-        "trailer-stolen": stolen,
-        "trailer-forged": signed,
-        "elsewhere": wrong_name,
-    }
+    made = impostors(engine_client.containers.get("trailer-web").labels)
     for name, labels in made.items():
         engine_client.containers.run(
             BUSYBOX, RUN_UNTIL_STOPPED, name=name, labels=labels, detach=True

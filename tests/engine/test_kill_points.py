@@ -43,8 +43,10 @@ def scene(
     proxy: DockerApiProxy, engine_client: docker.DockerClient, tmp_path: Path
 ) -> Iterator[KillScene]:
     made = KillScene(proxy, engine_client, tmp_path)
-    yield made
-    made.close()
+    try:
+        yield made.open()
+    finally:
+        made.close()
 
 
 def kill_everywhere(scene: KillScene, *edits: Callable[[], object], expected: set[str]) -> None:

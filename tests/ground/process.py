@@ -79,7 +79,7 @@ def free_port(low: int = 0, high: int = 0) -> int:
         port = low + (offset + step) % span
         with closing(socket.socket()) as probe:
             try:
-                probe.bind(("0.0.0.0", port))  # noqa: S104
+                probe.bind(("0.0.0.0", port))
             except OSError:
                 continue
             return port

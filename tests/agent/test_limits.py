@@ -1,0 +1,278 @@
+"""Limits of long work (time, silence, size, number, length of lines), and pushing its result."""
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.engine_requests import BuildRequest, Credential
+from agent.protocol.state import BuildFile, DesiredBuild, DesiredImage, RegistryCredential
+from agent.runtime.fake import FakeRuntime
+from agent.server.http import HttpServer
+from agent.steps import BuildImage
+from agent.work.images import ImageWork
+from agent.work.log_lines import LineCutter
+from agent.work.log_shipper import HEAD_BYTES, TAIL_BYTES, LogShipper
+from tests.agent.bench import Bench
+from tests.agent.documents import document, image, tombstone, workspace
+from tests.agent.fake_server import TOKEN, FakeServer
+from tests.agent.running import Launch, reaches
+from tests.ground.wait import always, eventually
+
+BUILT = "trailer/i-app:latest"
+TARGET = "reg.example:5000/team/app:1"
+
+
+def build(name: str = "app", **fields: Any) -> DesiredImage:
+    given = {"kind": "build", "done": False, "dockerfile": "FROM x", "reference": "", **fields}
+    return image(name, ref=f"trailer/i-{name}:latest", **given)
+
+
+def limit(server: FakeServer, **fields: Any) -> None:
+    server.settings = msgspec.structs.replace(server.settings, **fields)
+
+
+def ends(server: FakeServer, build_id: str, status: str) -> str:
+    eventually(
+        lambda: (b := server.build(build_id)) and b.status == status,
+        10,
+        f"{build_id} is not {status}: {server.build(build_id)}",
+    )
+    ended = server.build(build_id)
+    assert ended is not None
+    return ended.message
+
+
+# --- time, silence, size, number ---
+
+
+def test_a_build_that_takes_too_long_is_ended(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    limit(fake_server, build_timeout=1.0)
+    fake_server.desire(images=(build(),))
+    launch()
+    message = ends(fake_server, "b-app", "failed")
+    assert message == "Stopped after 1 seconds, the host's limit."
+    eventually(lambda: message.encode() in fake_server.book.logs["b-app"])
+
+
+def test_a_build_that_prints_nothing_is_ended(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    limit(fake_server, build_idle_timeout=1.0)
+    fake_server.desire(images=(build(),))
+    launch()
+    message = ends(fake_server, "b-app", "failed")
+    assert message == "Stopped because it printed nothing for 1 seconds."
+
+
+def test_too_many_bytes_are_refused_before_they_are_sent(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    limit(fake_server, build_context_bytes=1000)
+    big = (BuildFile(path="big.txt", content="x" * 2000),)
+    fake_server.desire(images=(build(files=big),))
+    launch()
+    message = ends(fake_server, "b-app", "failed")
+    assert message == "The build's files have 2006 bytes; this host takes 1000."
+    assert "build_image" not in runtime.mutations
+
+
+def test_pulls_do_not_wait_for_builds(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    runtime.registry["reg.example/more:1"] = "sha256:more"
+    limit(fake_server, build_parallel=1)
+    fake_server.desire(images=tuple(build(f"b{n}") for n in range(3)))
+    launch()
+    eventually(lambda: runtime.mutations.count("build_image") == 1)
+    more = image("more", ref="reg.example/more:1", done=False)
+    fake_server.desire(images=(*(build(f"b{n}") for n in range(3)), more))
+    ends(fake_server, "b-more", "finished")
+    assert runtime.mutations.count("build_image") == 1
+
+
+def test_a_build_that_waits_for_its_turn_is_cancelled_at_once(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    limit(fake_server, build_parallel=1)
+    fake_server.desire(images=(build("b0"), build("b1")))
+    launch()
+    eventually(lambda: runtime.mutations.count("build_image") == 1)
+    cancelled = build("b1", build=DesiredBuild(id="b-b1", number=1, cancel=True))
+    fake_server.desire(images=(build("b0"), cancelled))
+    assert ends(fake_server, "b-b1", "cancelled") == "Cancelled before it began."
+    assert runtime.mutations.count("build_image") == 1
+
+
+def test_a_raised_limit_lets_the_next_one_begin(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    limit(fake_server, build_parallel=1)
+    fake_server.desire(images=(build("b0"), build("b1")))
+    launch()
+    eventually(lambda: runtime.mutations.count("build_image") == 1)
+    always(lambda: runtime.mutations.count("build_image") == 1, 0.3, "two at once")
+    limit(fake_server, build_parallel=2)
+    eventually(lambda: runtime.mutations.count("build_image") == 2, 5)
+
+
+# --- output ---
+
+
+def shipper(server: FakeServer) -> LogShipper:
+    return LogShipper(HttpServer(server.url, token=TOKEN), "b", epoch=lambda: 1)
+
+
+def test_a_line_that_comes_in_pieces_is_cut_once() -> None:
+    cutter = LineCutter(10)
+    pieces = ["12345", "67890", "abc", "def\nnext", "\n", "x" * 30 + "\r\n", "\n"]
+    assert "".join(cutter.cut(piece) for piece in pieces) == (
+        "1234567890 … 6 characters cut\nnext\nxxxxxxxxxx … 20 characters cut\n\n"
+    )
+    assert cutter.cut("a\nb\r50%\r") + cutter.cut("1234567") + cutter.cut("8901\n") == (
+        "a\nb\r50%\r1234567890 … 1 characters cut\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["y\n" * 200, "y" * 5000, "\x00\ud800\x1b[31m\n" * 50, "z" * 16_384 + "\n"],
+    ids=["yes", "one endless line", "binary", "long lines"],
+)
+def test_endless_output_stays_within_bounds_while_the_server_is_away(
+    fake_server: FakeServer, piece: str
+) -> None:
+    fake_server.answers["/builds/b/log"] = (503, b"")
+    ship = shipper(fake_server)
+    for _ in range(24 * 1024 * 1024 // len(piece)):
+        ship.write(piece)
+        assert ship.held_bytes <= HEAD_BYTES + TAIL_BYTES + 20_000
+    fake_server.answers["/builds/b/log"] = (404, b"{}")
+    ship.close(patience=5)
+
+
+def test_many_small_pieces_cost_no_more_than_their_bytes(fake_server: FakeServer) -> None:
+    fake_server.answers["/builds/b/log"] = (503, b"")
+    ship = shipper(fake_server)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(30_000):
+        ship.write("y\n")
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 700_000
+    fake_server.answers["/builds/b/log"] = (404, b"{}")
+    ship.close(patience=5)
+
+
+def test_a_flood_is_sent_in_few_batches_and_a_lone_line_at_once(fake_server: FakeServer) -> None:
+    ship = shipper(fake_server)
+    ship.write("first\n")
+    eventually(lambda: fake_server.book.logs.get("b") == b"first\n", 0.2, interval=0.005)
+    for _ in range(20_000):
+        ship.write("yes\n")
+    ship.close(patience=10)
+    assert fake_server.book.logs["b"] == b"first\n" + b"yes\n" * 20_000
+    assert fake_server.book.requests.count("POST /builds/b/log") <= 8
+
+
+# --- push ---
+
+
+def push_work(
+    runtime: FakeRuntime, write: Callable[[str], None], **credential: str
+) -> tuple[ImageWork, BuildImage]:
+    step = BuildImage(
+        key="image:i-app",
+        name="app",
+        cause="test",
+        image_id="i-app",
+        build_id="b-app",
+        request=BuildRequest(ref=BUILT, dockerfile="FROM x"),
+        push_to=TARGET,
+        push_credential=Credential(server="reg.example:5000", password="p", **credential),
+    )
+    work = ImageWork(step, runtime, timeout=5, write=write, on_progress=lambda _: None)
+    return work, step
+
+
+def test_a_built_image_is_pushed_and_only_its_own_name_stays(runtime: FakeRuntime) -> None:
+    lines: list[str] = []
+    work, _ = push_work(runtime, lines.append, username="alice")
+    result = work.run()
+    assert result is not None
+    assert result.status == "finished"
+    assert runtime.registry[TARGET] == result.engine_id
+    assert result.digest == runtime.registry_digest(TARGET, None)
+    assert runtime.images[result.engine_id].tags == (BUILT,)
+    assert "pushed\n" in lines
+
+
+def test_a_failed_push_is_a_failed_build_and_the_image_stays(runtime: FakeRuntime) -> None:
+    work, _ = push_work(runtime, lambda _: None, username="nobody")
+    result = work.run()
+    assert result is not None
+    assert result.status == "failed"
+    assert result.message == (
+        f"The image was built, but it could not be pushed to {TARGET}: "
+        "unauthorized: authentication required"
+    )
+    assert runtime.inspect_image(BUILT).tags == (BUILT,)
+
+
+def test_a_name_that_was_there_before_the_push_means_the_same_afterwards(
+    runtime: FakeRuntime,
+) -> None:
+    runtime.add_image(TARGET, image_id="sha256:pulled-earlier")
+    work, _ = push_work(runtime, lambda _: None, username="alice")
+    result = work.run()
+    assert result is not None
+    assert result.status == "finished"
+    assert runtime.inspect_image(TARGET).id == "sha256:pulled-earlier"
+
+
+def test_a_push_is_planned_with_the_password_of_its_own_server_only(bench: Bench) -> None:
+    def planned(server: str, *, push: bool = True) -> BuildImage:
+        credential = RegistryCredential(server=server, username="u", password="p")
+        wanted = build(reference=TARGET, push=push, credential=credential)
+        step = bench.plan(document(images=(wanted,))).nodes[0].step
+        assert isinstance(step, BuildImage)
+        return step
+
+    assert planned("reg.example:5000").push_to == TARGET
+    assert planned("reg.example:5000").push_credential is not None
+    assert planned("reg.example").push_credential is None
+    assert planned("reg.example:5000", push=False).push_to == ""
+
+
+# --- removal ---
+
+
+def test_an_image_that_a_container_uses_waits_without_a_failure(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    wanted = build(dockerfile="FROM y")
+    web = workspace(image_ref=wanted.ref, image_id=wanted.id, desired_state="running")
+    fake_server.desire(images=(wanted,), workspaces=(web,))
+    launch()
+    reaches(fake_server, "running")
+    order = tombstone("image", wanted.id, wanted.ref)
+    stopped = workspace(image_ref=wanted.ref, image_id="", desired_state="stopped", revision=2)
+    fake_server.desire(workspaces=(stopped,), tombstones=(order,))
+    reaches(fake_server, "stopped", revision=2)
+    eventually(lambda: (t := fake_server.tombstone(order.id)) and "Still used" in t.message)
+    assert fake_server.tombstone(order.id).message == "Still used by trailer-web."  # type: ignore[union-attr]
+    assert "remove_image" not in runtime.mutations
+    gone = tombstone("workspace", "w-web", "trailer-web")
+    fake_server.desire(tombstones=(order, gone))
+    eventually(lambda: (t := fake_server.tombstone(order.id)) and t.done, 5)
+    assert wanted.ref not in {tag for i in runtime.images.values() for tag in i.tags}
