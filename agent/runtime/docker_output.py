@@ -27,12 +27,17 @@ def pull_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
         detail = item.get("progressDetail") or {}
         if layer:
             layers[layer] = max(layers.get(layer, 0.0), _share(status, detail))
-        text = ""
-        if status and shown.get(layer) != status:
-            shown[layer] = status
-            text = f"{layer}: {status}\n" if layer else f"{status}\n"
+        text = _news(shown, layer, status)
         percent = round(100 * sum(layers.values()) / len(layers)) if layers else None
         yield Output(text=text, progress=percent)
+
+
+def _news(shown: dict[str, str], layer: str, status: str) -> str:
+    """A line for each turn of a layer, not for each byte of it."""
+    if not status or shown.get(layer) == status:
+        return ""
+    shown[layer] = status
+    return f"{layer}: {status}\n" if layer else f"{status}\n"
 
 
 def _share(status: str, detail: Mapping[str, Any]) -> float:
@@ -57,10 +62,7 @@ def push_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
             yield Output(error=str(item["error"]))
             return
         layer, status = str(item.get("id") or ""), str(item.get("status") or "")
-        text = ""
-        if status and shown.get(layer) != status:
-            shown[layer] = status
-            text = f"{layer}: {status}\n" if layer else f"{status}\n"
+        text = _news(shown, layer, status)
         yield Output(text=text, digest=str((item.get("aux") or {}).get("Digest") or ""))
 
 

@@ -73,3 +73,38 @@ class User:
 
     def running(self, name: str, **fields: Any) -> Any:
         return self.wait_for(self.workspace(name, **fields), "running")
+
+    # --- images ---
+
+    def built_image(self, name: str, dockerfile: str, **fields: Any) -> Any:
+        body = {"name": name, "host": self.online_host()["id"], "kind": "build", **fields}
+        return self.post("/images/", body | {"dockerfile": dockerfile}, status=201)
+
+    def pulled_image(self, name: str, reference: str, **fields: Any) -> Any:
+        body = {"name": name, "host": self.online_host()["id"], "kind": "pull", **fields}
+        return self.post("/images/", body | {"reference": reference}, status=201)
+
+    def registry(self, server: str, username: str, password: str) -> Any:
+        body = {"server": server, "username": username, "password": password}
+        return self.post("/registries/", body, status=201)
+
+    def wait_for_image(self, image: Any, status: str, timeout: float = 40) -> Any:
+        def arrived() -> Any:
+            seen = self.get(f"/images/{image['id']}/")
+            assert seen["status"] == status, f"{seen['status']}: {seen['message']}"
+            return seen
+
+        return eventually(arrived, timeout, f"image {image['name']} is not {status}")
+
+    def build_log(self, image: Any, offset: int = 0) -> tuple[str, int, bool]:
+        """(text, next offset, complete) of an image's newest build."""
+        build = self.get(f"/images/{image['id']}/")["current_build"]
+        reply = self.trailer.api("GET", f"/builds/{build}/log/?offset={offset}")
+        assert reply.status_code == 200, reply.text
+        following = int(reply.headers["Trailer-Log-Offset"])
+        return reply.text, following, reply.headers["Trailer-Log-Complete"] == "true"
+
+    def causes(self, workspace: Any) -> list[tuple[str, str]]:
+        """(event, cause) of a workspace's ledger, newest first."""
+        rows = self.get(f"/workspaces/{workspace['id']}/events/")["results"]
+        return [(row["event"], row["cause"]) for row in rows]

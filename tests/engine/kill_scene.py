@@ -100,14 +100,16 @@ class KillScene:
 
     # --- one kill ---
 
-    def kill_at(self, number: int, moment: Moment, edit: Callable[[], object]) -> bool:
+    def kill_at(
+        self, number: int, moment: Moment, edit: Callable[[], object], only: str = ""
+    ) -> bool:
         """Edit, kill the agent at its n-th change, bring it back, and look at everything.
 
-        False when the edit needs fewer changes than that.
+        False when the edit needs fewer changes (of the only kind that counts) than that.
         """
         dead, self._before = self.agent, self._containers()
         self._rows = len(self.host.server.all(WorkspaceEvent))
-        point = self.proxy.kill_point(number, moment, lambda _: dead.kill())
+        point = self.proxy.kill_point(number, moment, lambda _: dead.kill(), only=only)
         edit()
         dead.look_again()
         self._wait_until(

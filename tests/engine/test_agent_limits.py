@@ -11,7 +11,6 @@ import pytest
 
 from agent.protocol.state import DesiredBuild
 from tests.agent.documents import image
-from tests.agent.fake_server import FakeServer
 from tests.engine.agent_scene import Launch, busybox, running, sleeper
 from tests.ground.images import BUSYBOX
 from tests.ground.wait import always, eventually
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import docker
 
     from agent.protocol.report import BuildStatus
+    from tests.agent.fake_server import FakeServer
 
 REF = "trailer/i-app:latest"
 SECONDS_OF_YES = 15.0

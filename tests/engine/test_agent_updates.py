@@ -1,4 +1,4 @@
-"""Registries, for real: pushes, update checks and pulls with right, wrong and foreign passwords."""
+"""Real registries: pushes, update checks and pulls with right, wrong and foreign passwords."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.engine.agent_scene import state_of
 from tests.engine.desired_host import DesiredHost
 from tests.engine.snapshot_scene import wait_for_end
 from tests.ground.images import BUSYBOX, HTTPD, push
-from tests.ground.registry import LocalRegistry
 from tests.ground.wait import always, eventually
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from agent.protocol.report import ImageObserved
     from tests.ground.engine import PrivateEngine
+    from tests.ground.registry import LocalRegistry
 
 
 class Scene:
@@ -179,7 +179,7 @@ def test_a_build_is_pushed_and_its_target_name_does_not_stay(
     scene: Scene, private_registry: LocalRegistry
 ) -> None:
     client, target = scene.client, private_registry.reference("team/made")
-    made = {
+    made: dict[str, Any] = {
         "kind": "build",
         "ref": "trailer/i-made:latest",
         "reference": target,
@@ -196,7 +196,7 @@ def test_a_build_is_pushed_and_its_target_name_does_not_stay(
     finished = wait_for_end(scene.host, "made", "finished", number=2)
     assert client.api.images(target) == []
     auth = private_registry.auth
-    assert client.api.inspect_distribution(target, auth)["Descriptor"]["digest"] == finished.digest
+    assert client.images.get_registry_data(target, auth_config=auth).id == finished.digest
     client.images.pull(target, auth_config=auth)
     assert client.containers.run(target, ["cat", "/word"], remove=True) == b"pushed\n"
     untag(client, target)

@@ -83,17 +83,18 @@ class Rule:
 
 @dataclass
 class KillPoint:
-    """A callback at a moment of the n-th mutating call from now on."""
+    """A callback at a moment of the n-th mutating call from now on, of any kind or of one only."""
 
     remaining: int
     moment: Moment
     callback: Callable[[Call], object]
     cut: bool
+    only: str = ""
     reached: list[Call] = field(default_factory=list)
 
     def counts_down_to(self, call: Call) -> bool:
         """Count a mutating call, and tell whether it is the one."""
-        if call.mutating and not self.reached:
+        if call.mutating and not self.reached and self.only in ("", str(call)):
             self.remaining -= 1
             if self.remaining == 0:
                 self.reached.append(call)

@@ -103,14 +103,20 @@ class DockerApiProxy:
         self._add(rule)
 
     def kill_point(
-        self, n: int, moment: Moment, callback: Callable[[Call], object], cut: bool = True
+        self,
+        n: int,
+        moment: Moment,
+        callback: Callable[[Call], object],
+        cut: bool = True,
+        only: str = "",
     ) -> KillPoint:
         """Call back at a moment of the n-th mutating call from now; `reached` tells whether.
 
         The callback runs in a worker thread and typically kills the caller. `cut` then closes
-        the connection, so that nothing more happens in the dead caller's name.
+        the connection, so that nothing more happens in the dead caller's name. `only` counts
+        calls of one kind, such as "POST /containers/create".
         """
-        point = KillPoint(n, moment, callback, cut)
+        point = KillPoint(n, moment, callback, cut, only)
         with self._lock:
             self._kill_points.append(point)
         return point
