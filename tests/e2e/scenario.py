@@ -105,6 +105,6 @@ class User:
         return reply.text, following, reply.headers["Trailer-Log-Complete"] == "true"
 
     def causes(self, workspace: Any) -> list[tuple[str, str]]:
-        """(event, cause) of a workspace's ledger, newest first."""
+        """(kind, cause) of a workspace's ledger, newest first."""
         rows = self.get(f"/workspaces/{workspace['id']}/events/")["results"]
-        return [(row["event"], row["cause"]) for row in rows]
+        return [(row["kind"], row["cause"]) for row in rows]

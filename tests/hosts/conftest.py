@@ -1,33 +1,5 @@
-"""Actors of the tests about hosts, networks and volumes."""
+"""The host and actors of these tests."""
 
-from __future__ import annotations
+from tests.actors import admin, host, owner, stranger
 
-from typing import TYPE_CHECKING
-
-import pytest
-
-from tests.factories import make_admin, make_host, make_user
-
-if TYPE_CHECKING:
-    from hosts.models import Host
-    from trailer.accounts.models import User
-
-
-@pytest.fixture
-def host(db: None) -> Host:
-    return make_host("alpha")
-
-
-@pytest.fixture
-def admin(db: None) -> User:
-    return make_admin("root")
-
-
-@pytest.fixture
-def owner(db: None) -> User:
-    return make_user("olga")
-
-
-@pytest.fixture
-def stranger(db: None) -> User:
-    return make_user("stan")
+__all__ = ["admin", "host", "owner", "stranger"]
