@@ -61,6 +61,8 @@ class BuildRequest:
     # Seconds without output after which the build is given up.
     idle_timeout: int = 600
     most_bytes: int = 64 * 1024 * 1024
+    # By this the containers of the build's steps are known again, if the engine dies over them.
+    mark: str = ""
 
     @property
     def size_bytes(self) -> int:

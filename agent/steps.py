@@ -114,6 +114,8 @@ class BuildImage(BaseStep):
     # The reference that the result is pushed to; empty: it stays on this host.
     push_to: str = ""
     push_credential: Credential | None = None
+    # It was begun before and broken off: what is left of that goes first.
+    resumed: bool = False
 
     def detail(self) -> str:
         return self.request.ref

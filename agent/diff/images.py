@@ -155,6 +155,7 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         labels=view.labels_for(IMAGE, naming.LABEL_IMAGE, image.id),
         idle_timeout=max(1, round(view.desired.settings.build_idle_timeout)),
         most_bytes=view.desired.settings.build_context_bytes,
+        mark=naming.build_mark(view.knows.host_key, image.id, view.knows.host_id),
     )
     return BuildImage(
         key=object_key(IMAGE, image.id),
@@ -166,6 +167,7 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         credential=_as_credential(image.credential),
         push_to=image.reference if image.push else "",
         push_credential=credential_for(image.reference, image.credential),
+        resumed=build_record(view, image).status == "started",
     )
 
 

@@ -44,6 +44,11 @@ def build_ref(image_id: str) -> str:
     return f"trailer/{image_id}:latest"
 
 
+def build_mark(host_key: str, image_id: str, host_id: str) -> str:
+    """A host name that only this host's agent gives to the containers of a build's steps."""
+    return f"trailer-build-{signature(host_key, 'build', image_id, host_id)[:32]}"
+
+
 def signature(host_key: str, kind: str, object_id: str, host_id: str) -> str:
     """Proves that this host's agent made an object: image authors cannot forge it in a LABEL."""
     text = f"{kind}\0{object_id}\0{host_id}".encode()

@@ -13,6 +13,7 @@ from docker.auth import encode_header
 from docker.errors import APIError, DockerException
 from docker.types.daemon import CancellableStream
 from docker.utils import kwargs_from_env
+from urllib3.exceptions import HTTPError as TransportError
 
 from agent import clock
 from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
@@ -165,7 +166,9 @@ def _translated(problem: Exception) -> Exception:
         return _refusal(problem)
     if isinstance(problem, requests.exceptions.Timeout) or "timed out" in str(problem).lower():
         return EngineUnavailable("The container engine did not answer in time.")
-    if isinstance(problem, requests.exceptions.RequestException | DockerException | OSError):
+    # A stream that breaks shows the bare error of the transport.
+    away = requests.exceptions.RequestException | DockerException | OSError | TransportError
+    if isinstance(problem, away):
         return EngineUnavailable(f"The container engine cannot be reached: {_short(problem)}")
     return problem
 

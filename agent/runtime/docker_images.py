@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent import clock
-from agent.errors import NotFound
+from agent.errors import Conflict, NotFound
 from agent.image_refs import split_tag
+from agent.protocol import naming
 from agent.runtime import docker_parse as parse
 from agent.runtime.docker_client import CHANGE, Connections, CuttableStream, RecordingClient
 from agent.runtime.docker_output import build_output, pull_output, push_output
@@ -24,6 +25,8 @@ DIGEST_DEADLINE = 30
 # Seconds without a byte; more than the caller's own limit, so that the caller says what happened.
 _TRANSFER = 180
 _BACKSTOP = 60
+# The address of a build's mark: nobody asks for it.
+_NOWHERE = "127.0.0.1"
 
 
 class DockerImages:
@@ -75,6 +78,24 @@ class DockerImages:
         raw = self._engine.run(lambda _: _start_build(client, request), waits=True)
         return CuttableStream(build_output(raw), client)
 
+    def remove_build_containers(self, mark: str) -> None:
+        """The engine removes them by itself, unless it dies over them."""
+        for found in self._engine.run(lambda api: api.containers(all=True)):
+            if naming.LABEL_WORKSPACE in (found.get("Labels") or {}):
+                continue
+            try:
+                self._remove_if_marked(str(found["Id"]), mark)
+            except (NotFound, Conflict):
+                # The engine was faster.
+                continue
+
+    def _remove_if_marked(self, container_id: str, mark: str) -> None:
+        seen = self._engine.run(lambda api: api.inspect_container(container_id))
+        if f"{mark}:{_NOWHERE}" in (seen["HostConfig"].get("ExtraHosts") or ()):
+            self._engine.run(
+                lambda api: api.remove_container(container_id, force=True), deadline=CHANGE
+            )
+
     def commit_container(self, request: CommitRequest) -> None:
         """Returns when the image is there. The engine pauses the container meanwhile, and goes on
         when its caller is gone."""
@@ -123,6 +144,7 @@ def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any
         tag=request.ref,
         buildargs=dict(request.build_args),
         target=request.target or None,
+        extra_hosts={request.mark: _NOWHERE} if request.mark else None,
         pull=request.pull_base,
         labels=dict(request.labels),
         rm=True,

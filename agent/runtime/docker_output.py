@@ -29,7 +29,7 @@ def pull_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
             layers[layer] = max(layers.get(layer, 0.0), _share(status, detail))
         text = _news(shown, layer, status)
         percent = round(100 * sum(layers.values()) / len(layers)) if layers else None
-        yield Output(text=text, progress=percent)
+        yield Output(text=text, progress=percent, is_last=status.startswith("Status: "))
 
 
 def _news(shown: dict[str, str], layer: str, status: str) -> str:
@@ -63,7 +63,8 @@ def push_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
             return
         layer, status = str(item.get("id") or ""), str(item.get("status") or "")
         text = _news(shown, layer, status)
-        yield Output(text=text, digest=str((item.get("aux") or {}).get("Digest") or ""))
+        digest = str((item.get("aux") or {}).get("Digest") or "")
+        yield Output(text=text, digest=digest, is_last=bool(digest))
 
 
 def build_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
@@ -79,4 +80,5 @@ def build_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
         progress = None
         if match:
             progress = round(100 * (int(match[1]) - 1) / int(match[2]))
-        yield Output(text=text, progress=progress)
+        made = bool((item.get("aux") or {}).get("ID"))
+        yield Output(text=text, progress=progress, is_last=made)

@@ -30,6 +30,8 @@ class FakeImages:
         self.images: dict[str, ObservedImage] = {}
         self.registry: dict[str, str] = {}
         self.endless_builds = False
+        # How many builds end without a word, as when the daemon dies.
+        self.broken_builds = 0
         self.commits = "at once"
         self.let_commit = threading.Event()
         self.data_root = "/fake"
@@ -96,7 +98,9 @@ class FakeImages:
         image_id = self.add_image(ref, image_id=self.registry[ref])
         digest = f"{repository_of(ref)}@{_digest(image_id)}"
         self.images[image_id] = replace(self.images[image_id], digests=(digest,))
-        return FakeStream([Output(text="pulling\n", progress=50), Output(text="done\n")])
+        return FakeStream(
+            [Output(text="pulling\n", progress=50), Output(text="done\n", is_last=True)]
+        )
 
     def push_image(self, ref: str, credential: Credential | None) -> FakeStream:
         self._change("push_image")
@@ -104,17 +108,25 @@ class FakeImages:
             return FakeStream([Output(error="unauthorized: authentication required")])
         image = self.inspect_image(ref)
         self.registry[ref] = image.id
-        return FakeStream([Output(text="pushed\n", digest=_digest(image.id))])
+        return FakeStream([Output(text="pushed\n", digest=_digest(image.id), is_last=True)])
 
     def build_image(self, request: BuildRequest, credential: Credential | None) -> FakeStream:
         self._change("build_image")
+        if self.broken_builds:
+            self.broken_builds -= 1
+            return FakeStream([Output(text="Step 1/1 : FROM x\n", progress=0)])
         if self.endless_builds:
             return FakeStream([Output(text="Step 1/1 : RUN sleep inf\n")], endless=True)
         if "FAIL" in request.dockerfile:
             return FakeStream([Output(text="Step 1/1\n"), Output(error="returned code 1")])
         digest = hashlib.sha256(request.dockerfile.encode()).hexdigest()
         self.add_image(request.ref, image_id=f"sha256:{digest}", labels=request.labels)
-        return FakeStream([Output(text="Step 1/1 : FROM x\n", progress=0), Output(text="ok\n")])
+        return FakeStream(
+            [Output(text="Step 1/1 : FROM x\n", progress=0), Output(text="ok\n", is_last=True)]
+        )
+
+    def remove_build_containers(self, mark: str) -> None:
+        self._change("remove_build_containers")
 
     def commit_container(self, request: CommitRequest) -> None:
         self._change("commit_container")

@@ -44,13 +44,15 @@ class EngineEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One piece of a pull's, push's or build's output; an `error` ends it. A push says at its end
-    which `digest` the registry gave."""
+    """One piece of a pull's, push's or build's output; an `error` ends it. Only one that `is_last`
+    means success: a dying engine ends its stream without a word. A push says at its end which
+    `digest` the registry gave."""
 
     text: str = ""
     progress: int | None = None
     error: str = ""
     digest: str = ""
+    is_last: bool = False
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -121,6 +123,10 @@ class Runtime(Protocol):
     def build_image(
         self, request: BuildRequest, credential: Credential | None
     ) -> Stream[Output]: ...
+
+    def remove_build_containers(self, mark: str) -> None:
+        """What an engine that died left of a build with that mark."""
+        ...
 
     def commit_container(self, request: CommitRequest) -> None:
         """Blocks. The engine pauses the container meanwhile; it goes on without its caller."""

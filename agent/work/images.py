@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent import clock
 from agent.diff.images import digest_of
-from agent.errors import AgentError, NotFound, StepFailed
+from agent.errors import AgentError, EngineUnavailable, NotFound, StepFailed
 from agent.protocol.report import BuildStatus
 from agent.steps import BuildImage, PullImage
 from agent.work.detached import Detached
@@ -79,11 +79,17 @@ class ImageWork:
     # --- the work ---
 
     def run(self) -> BuildStatus | None:
-        """Never raises: every end is a status; None when the agent stops."""
+        """Every end is a status; None when the agent stops or the engine breaks off."""
         self._patience = Patience(total=self._timeout, idle=self._idle, on_end=self.cancel)
         try:
             with self._patience:
                 image = self._make()
+        except EngineUnavailable as problem:
+            if not self._reason:
+                # Nobody knows what came of it: it is done again once the engine is back.
+                self._write(f"{problem}\n")
+                return None
+            return self._ended(str(problem))
         except AgentError as problem:
             return self._ended(str(problem))
         if self._reason:
@@ -141,6 +147,8 @@ class ImageWork:
             self._follow(lambda: self._runtime.pull_image(step.ref, step.credential))
         else:
             self._check_size(step.request)
+            if step.resumed:
+                self._runtime.remove_build_containers(step.request.mark)
             self._follow(lambda: self._runtime.build_image(step.request, step.credential))
         # Success is what the engine has, not what its stream said.
         image = self._present(self.ref)
@@ -166,6 +174,8 @@ class ImageWork:
         self._runtime.tag_image(image.id, target)
         try:
             self._follow(lambda: self._runtime.push_image(target, step.push_credential))
+        except EngineUnavailable:
+            raise
         except AgentError as problem:
             raise StepFailed(
                 f"The image was built, but it could not be pushed to {target}: {problem}"
@@ -177,13 +187,14 @@ class ImageWork:
                 self._runtime.tag_image(before.id, target)
 
     def _follow(self, begin: Callable[[], Stream[Output]]) -> None:
-        stream = self._opened(begin)
+        stream, is_over = self._opened(begin), False
         try:
             for output in stream:
                 self._patience.heard()
                 self._write(output.text)
                 if output.error:
                     raise StepFailed(output.error)
+                is_over = is_over or output.is_last
                 self._digest = output.digest or self._digest
                 if output.progress is not None:
                     self._report(output.progress)
@@ -191,6 +202,8 @@ class ImageWork:
         finally:
             stream.close()
         self._raise_if_cancelled()
+        if not is_over:
+            raise EngineUnavailable("The container engine broke off in the middle of it.")
 
     def _raise_if_cancelled(self) -> None:
         if self._reason:

@@ -126,18 +126,13 @@ class SnapshotWork:
         return self._sealed(found)
 
     def _check(self) -> None:
-        step = self.step
-        if step.container_id:
-            try:
-                container = self._runtime.inspect_container(step.container_id)
-            except NotFound:
-                pass
-            else:
-                if container.state == "running":
-                    return
-        raise StepFailed(
-            f"Workspace {step.workspace_name} is not running, so there is nothing to commit."
-        )
+        container_id, name = self.step.container_id, self.step.workspace_name
+        try:
+            container = self._runtime.inspect_container(container_id) if container_id else None
+        except NotFound:
+            container = None
+        if container is None or container.state != "running":
+            raise StepFailed(f"Workspace {name} is not running, so there is nothing to commit.")
 
     def _commit(self) -> None:
         """Ends with the call, with the time there is for it, or when the engine is gone; what came
@@ -156,6 +151,9 @@ class SnapshotWork:
         )
         while not commit.wait(_POLL):
             self._raise_if_leaving()
+            if self.is_cancelled:
+                # The cancel may have come just before the engine paused it.
+                self._wake_container()
             if clock.monotonic() >= self._deadline:
                 return
         try:

@@ -209,9 +209,11 @@ class Works:
         return result
 
     def _tried_too_often(self, step: LongStep) -> BuildStatus | None:
-        tries = self._tries[step.build_id] = self._tries.get(step.build_id, 0) + 1
+        key = step.build_id or step.image_id
+        tries = self._tries[key] = self._tries.get(key, 0) + 1
         if tries < _MOST_TRIES:
             return None
+        del self._tries[key]
         return _status(step, "failed", f"The engine broke off {tries} times in the middle of it.")
 
     def _forget(self, work: Work) -> None:

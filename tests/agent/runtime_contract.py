@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.engine_requests import BuildRequest, ContainerRequest, NetworkRequest, VolumeRequest
+from agent.engine_requests import (
+    BuildRequest,
+    CommitRequest,
+    ContainerRequest,
+    NetworkRequest,
+    VolumeRequest,
+)
 from agent.errors import Conflict, EngineError, NotFound
 from agent.observed import ObservedContainer
 from agent.protocol.spec import MountSpec
@@ -171,6 +177,35 @@ class RuntimeContract:
         assert not [output.error for output in outputs if output.error]
         assert runtime.inspect_image("trailer/built:latest").id.startswith("sha256:")
         runtime.remove_image("trailer/built:latest")
+
+    def test_a_commit_makes_an_image_and_the_container_runs_on(
+        self, runtime: Runtime, make: Callable[..., str]
+    ) -> None:
+        container_id = make(env={"TOKEN": "secret", "PLAIN": "1"})
+        runtime.start_container(container_id)
+        request = CommitRequest(
+            container_id=container_id,
+            ref="trailer/committed:latest",
+            labels={"trailer.image": "i", "trailer.workspace": ""},
+            blank_env=("TOKEN",),
+        )
+        runtime.commit_container(request)
+        image = runtime.inspect_image("trailer/committed:latest")
+        assert image.labels["trailer.image"] == "i"
+        assert image.labels["trailer.workspace"] == ""
+        assert runtime.inspect_container(container_id).state == "running"
+        assert runtime.recalls_pause(container_id)
+        runtime.tag_image("trailer/committed:latest", "trailer/other:latest")
+        runtime.remove_image("trailer/committed:latest")
+        assert runtime.inspect_image("trailer/other:latest").id == image.id
+        runtime.remove_image("trailer/other:latest")
+        with pytest.raises(NotFound):
+            runtime.inspect_image("trailer/other:latest")
+
+    def test_a_container_that_was_never_paused_is_not_recalled(
+        self, runtime: Runtime, make: Callable[..., str]
+    ) -> None:
+        assert not runtime.recalls_pause(make())
 
     def test_a_failing_build_says_so_in_its_output(self, runtime: Runtime, image: str) -> None:
         request = BuildRequest(

@@ -1,22 +1,17 @@
-"""Limits of long work (time, silence, size, number, length of lines), and pushing its result."""
+"""Limits of long work: time, silence, size, number, length of lines; and what breaks off."""
 
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from agent.engine_requests import BuildRequest, Credential
-from agent.protocol.state import BuildFile, DesiredBuild, DesiredImage, RegistryCredential
+from agent.protocol.state import BuildFile, DesiredBuild, DesiredImage
 from agent.runtime.fake import FakeRuntime
 from agent.server.http import HttpServer
-from agent.steps import BuildImage
-from agent.work.images import ImageWork
 from agent.work.log_lines import LineCutter
 from agent.work.log_shipper import HEAD_BYTES, TAIL_BYTES, LogShipper
-from tests.agent.bench import Bench
-from tests.agent.documents import document, image, tombstone, workspace
+from tests.agent.documents import image, tombstone, workspace
 from tests.agent.fake_server import TOKEN, FakeServer
 from tests.agent.running import Launch, reaches
 from tests.ground.wait import always, eventually
@@ -125,6 +120,36 @@ def test_a_raised_limit_lets_the_next_one_begin(
     eventually(lambda: runtime.mutations.count("build_image") == 2, 5)
 
 
+def test_a_build_that_the_engine_breaks_off_is_no_success_and_is_done_again(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    # An older image is there: its presence must not pass for a result.
+    runtime.add_image(BUILT, image_id="sha256:older")
+    runtime.broken_builds = 1
+    fake_server.desire(images=(build(),))
+    launch()
+    ends(fake_server, "b-app", "finished")
+    result = fake_server.build("b-app")
+    assert result is not None
+    assert result.engine_id == runtime.inspect_image(BUILT).id != "sha256:older"
+    assert b"broke off in the middle" in fake_server.book.logs["b-app"]
+    # Only the second try looks for what the first one left.
+    assert [v for v in runtime.mutations if v.startswith(("build", "remove_build"))] == [
+        *("build_image", "remove_build_containers", "build_image")
+    ]
+
+
+def test_an_engine_that_breaks_off_each_time_is_told(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.broken_builds = 99
+    fake_server.desire(images=(build(),))
+    launch()
+    message = ends(fake_server, "b-app", "failed")
+    assert message == "The engine broke off 3 times in the middle of it."
+    assert runtime.mutations.count("build_image") == 3
+
+
 # --- output ---
 
 
@@ -183,75 +208,6 @@ def test_a_flood_is_sent_in_few_batches_and_a_lone_line_at_once(fake_server: Fak
     ship.close(patience=10)
     assert fake_server.book.logs["b"] == b"first\n" + b"yes\n" * 20_000
     assert fake_server.book.requests.count("POST /builds/b/log") <= 8
-
-
-# --- push ---
-
-
-def push_work(
-    runtime: FakeRuntime, write: Callable[[str], None], **credential: str
-) -> tuple[ImageWork, BuildImage]:
-    step = BuildImage(
-        key="image:i-app",
-        name="app",
-        cause="test",
-        image_id="i-app",
-        build_id="b-app",
-        request=BuildRequest(ref=BUILT, dockerfile="FROM x"),
-        push_to=TARGET,
-        push_credential=Credential(server="reg.example:5000", password="p", **credential),
-    )
-    work = ImageWork(step, runtime, timeout=5, write=write, on_progress=lambda _: None)
-    return work, step
-
-
-def test_a_built_image_is_pushed_and_only_its_own_name_stays(runtime: FakeRuntime) -> None:
-    lines: list[str] = []
-    work, _ = push_work(runtime, lines.append, username="alice")
-    result = work.run()
-    assert result is not None
-    assert result.status == "finished"
-    assert runtime.registry[TARGET] == result.engine_id
-    assert result.digest == runtime.registry_digest(TARGET, None)
-    assert runtime.images[result.engine_id].tags == (BUILT,)
-    assert "pushed\n" in lines
-
-
-def test_a_failed_push_is_a_failed_build_and_the_image_stays(runtime: FakeRuntime) -> None:
-    work, _ = push_work(runtime, lambda _: None, username="nobody")
-    result = work.run()
-    assert result is not None
-    assert result.status == "failed"
-    assert result.message == (
-        f"The image was built, but it could not be pushed to {TARGET}: "
-        "unauthorized: authentication required"
-    )
-    assert runtime.inspect_image(BUILT).tags == (BUILT,)
-
-
-def test_a_name_that_was_there_before_the_push_means_the_same_afterwards(
-    runtime: FakeRuntime,
-) -> None:
-    runtime.add_image(TARGET, image_id="sha256:pulled-earlier")
-    work, _ = push_work(runtime, lambda _: None, username="alice")
-    result = work.run()
-    assert result is not None
-    assert result.status == "finished"
-    assert runtime.inspect_image(TARGET).id == "sha256:pulled-earlier"
-
-
-def test_a_push_is_planned_with_the_password_of_its_own_server_only(bench: Bench) -> None:
-    def planned(server: str, *, push: bool = True) -> BuildImage:
-        credential = RegistryCredential(server=server, username="u", password="p")
-        wanted = build(reference=TARGET, push=push, credential=credential)
-        step = bench.plan(document(images=(wanted,))).nodes[0].step
-        assert isinstance(step, BuildImage)
-        return step
-
-    assert planned("reg.example:5000").push_to == TARGET
-    assert planned("reg.example:5000").push_credential is not None
-    assert planned("reg.example").push_credential is None
-    assert planned("reg.example:5000", push=False).push_to == ""
 
 
 # --- removal ---

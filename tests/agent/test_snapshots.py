@@ -140,16 +140,16 @@ def test_an_interrupted_snapshot_waits_until_its_workspace_runs_again(bench: Ben
 
 def test_what_a_given_up_snapshot_left_is_removed(bench: Bench) -> None:
     settled(bench)
-    view_labels = bench.plan(host()).nodes[0].step
-    assert isinstance(view_labels, SnapshotImage)
-    bench.runtime.add_image(REF, image_id="sha256:late", labels=dict(view_labels.labels))
+    step = bench.plan(host()).nodes[0].step
+    assert isinstance(step, SnapshotImage)
+    bench.runtime.add_image(REF, image_id="sha256:late", labels=step.labels)
     failed = {"builds": {"b-snap": BuildRecord(status="cancelled")}}
     plan = bench.plan(host(), **failed)
     assert plan.render() == (
         f"1. remove_image 'snap' ({REF}): left by a snapshot that was given up {{cleanup}}"
     )
     # Of another try, or finished: it stays.
-    other = {**view_labels.labels, naming.LABEL_BUILD: "b-other"}
+    other = {**step.labels, naming.LABEL_BUILD: "b-other"}
     bench.runtime.add_image(REF, image_id="sha256:other", labels=other)
     assert bench.plan(host(), **failed).nodes == ()
     done = {"builds": {"b-snap": BuildRecord(status="finished")}}
@@ -197,8 +197,6 @@ def test_the_workspace_shows_that_it_is_being_committed(
     runtime.commits = "held"
     begin(fake_server, launch)
     reaches(fake_server, "snapshotting")
-    container = runtime.named("trailer-web")
-    assert container is not None
     always(lambda: "unpause_container" not in runtime.mutations, 0.5, "woken in the middle")
     runtime.let_commit.set()
     result = ends(fake_server, "finished")
@@ -265,37 +263,3 @@ def test_an_engine_that_dies_each_time_is_not_asked_for_ever(
     assert container is not None
     assert container.state == "running"
     assert runtime.mutations.count("commit_container") == 3
-
-
-def test_the_next_agent_adopts_what_the_engine_finished_alone(
-    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
-) -> None:
-    runtime.commits = "held"
-    agent = begin(fake_server, launch)
-    reaches(fake_server, "snapshotting")
-    agent.stop()
-    fake_server.book.items.clear()
-    launch()
-    reaches(fake_server, "snapshotting")
-    always(lambda: "unpause_container" not in runtime.mutations, 0.5, "woken in the middle")
-    runtime.let_commit.set()
-    result = ends(fake_server, "finished")
-    assert result.engine_id == runtime.inspect_image(REF).id
-    reaches(fake_server, "running")
-    assert runtime.mutations.count("commit_container") == 1
-
-
-def test_the_next_agent_wakes_what_a_dead_engine_left_paused(
-    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
-) -> None:
-    runtime.commits = "held"
-    agent = begin(fake_server, launch)
-    reaches(fake_server, "snapshotting")
-    agent.stop()
-    runtime.forget_pauses()
-    runtime.commits = "at once"
-    launch()
-    ends(fake_server, "finished")
-    reaches(fake_server, "running")
-    assert "unpause_container" in runtime.mutations
-    runtime.let_commit.set()

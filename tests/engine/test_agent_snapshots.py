@@ -78,7 +78,7 @@ def test_neither_ownership_nor_a_secret_passes_to_the_image(
     saved = b"".join(engine_client.api.get_image(ref))
     assert b"hunter2-secret" not in _texts(saved)
     tags = {tag for found in engine_client.api.images() for tag in found["RepoTags"] or ()}
-    assert [tag for tag in tags if tag.startswith("trailer/")] == [ref]
+    assert [tag for tag in tags if tag.startswith("trailer/i-snap")] == [ref]
 
 
 def _texts(archive: bytes) -> bytes:

@@ -156,7 +156,7 @@ class PrivateEngine:
         return ["nsenter", f"--net={hostnet.NAMESPACES / self.host.name}", *command]
 
     def clean(self) -> None:
-        """Remove all containers, networks and volumes; images stay."""
+        """Remove all containers, networks, volumes and untagged images; named images stay."""
         self.thaw()
         with closing(self.client()) as client:
             api = client.api
@@ -172,6 +172,8 @@ class PrivateEngine:
                 api.remove_network(network["Id"])
             for volume in api.volumes()["Volumes"] or []:
                 api.remove_volume(volume["Name"], force=True)
+            # Untagged remains of a build that a test broke off; the test images have names.
+            client.images.prune(filters={"dangling": True})
 
     def log(self) -> str:
         """Return the end of dockerd's log."""
