@@ -138,7 +138,8 @@ def _clear(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBui
         ref=image.ref,
         tombstone_id="",
     )
-    plan.add(step, cleanup=True)
+    # Not part of the cleanup, which leaves alone whatever the document still names.
+    plan.add(step)
 
 
 def _was_begun(view: View, image: DesiredImage) -> bool:

@@ -34,6 +34,7 @@ class FakeImages:
         self.broken_builds = 0
         self.commits = "at once"
         self.let_commit = threading.Event()
+        self.committed: list[str] = []
         self.data_root = "/fake"
         self.asked: list[str] = []
         self.registry_answers = threading.Event()
@@ -140,6 +141,7 @@ class FakeImages:
             self.let_commit.wait(20)
         image_id = "sha256:" + hashlib.sha256(f"{request.ref}{container.id}".encode()).hexdigest()
         self.add_image(request.ref, image_id=image_id, labels=request.labels)
+        self.committed.append(request.ref)
         still = self.containers.get(container.id)
         if still is not None and still.state == "paused":
             self._set(still, "unpause", state="running")

@@ -146,7 +146,7 @@ def test_what_a_given_up_snapshot_left_is_removed(bench: Bench) -> None:
     failed = {"builds": {"b-snap": BuildRecord(status="cancelled")}}
     plan = bench.plan(host(), **failed)
     assert plan.render() == (
-        f"1. remove_image 'snap' ({REF}): left by a snapshot that was given up {{cleanup}}"
+        f"1. remove_image 'snap' ({REF}): left by a snapshot that was given up"
     )
     # Of another try, or finished: it stays.
     other = {**step.labels, naming.LABEL_BUILD: "b-other"}

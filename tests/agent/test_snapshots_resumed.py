@@ -77,6 +77,7 @@ def test_a_cancel_while_no_agent_ran_wakes_the_container_and_leaves_no_image(
     reaches(fake_server, "running")
     # The engine ends what it had begun after everybody has given it up.
     runtime.let_commit.set()
-    eventually(lambda: any(REF in i.tags for i in runtime.images.values()))
+    eventually(lambda: runtime.committed == [REF])
     second.supervisor.parts.wake.request("test", full=True)
+    eventually(lambda: "remove_image" in runtime.mutations, 10)
     eventually(lambda: not any(REF in i.tags for i in runtime.images.values()), 10)
