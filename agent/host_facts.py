@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-import pynvml
 
+from agent.metrics.gpus import GpuReader
+from agent.metrics.texts import ENGINE_INTERFACES
 from agent.protocol.session import Gpu, NetworkInterface
+from agent.protocol.sessions import CAPABILITY as SESSIONS
 
 _KVM = Path("/dev/kvm")
 _IN_CONTAINER = Path("/.dockerenv")
-# Made by the engine for containers: of no use as a parent interface.
-_ENGINE_INTERFACES = ("veth", "br-", "docker", "lo")
 _FEATURES = (
     *("workspaces", "networks", "volumes", "pull", "build", "push", "snapshot", "update_watch"),
-    "replace_without_downtime",
+    *("replace_without_downtime", SESSIONS),
 )
 
 
@@ -50,15 +50,15 @@ def free_bytes(path: str) -> int | None:
 
 
 class HostFacts:
-    """GPUs do not come and go: they are read once."""
+    """GPUs do not come and go: once seen they are not read again."""
 
-    def __init__(self) -> None:
-        self._gpus: tuple[Gpu, ...] | None = None
+    def __init__(self, gpus: GpuReader | None = None) -> None:
+        self._reader = gpus or GpuReader()
+        self._gpus: tuple[Gpu, ...] = ()
 
     def read(self, data_root: str = "") -> Facts:
         """The disk is the one that the engine keeps its data on, where that can be seen."""
-        if self._gpus is None:
-            self._gpus = _gpus()
+        self._gpus = self._gpus or self._reader.inventory()
         visible = data_root and Path(data_root).is_dir()
         disk = psutil.disk_usage(data_root if visible else "/")
         return Facts(
@@ -75,7 +75,8 @@ def _interfaces() -> tuple[NetworkInterface, ...]:
     states = psutil.net_if_stats()
     found = []
     for name, addresses in sorted(psutil.net_if_addrs().items()):
-        if name.startswith(_ENGINE_INTERFACES):
+        # Of no use as a parent interface.
+        if name.startswith(ENGINE_INTERFACES):
             continue
         inet = [a.address for a in addresses if a.family in (socket.AF_INET, socket.AF_INET6)]
         macs = [a.address for a in addresses if a.family == psutil.AF_LINK]
@@ -88,30 +89,3 @@ def _interfaces() -> tuple[NetworkInterface, ...]:
             )
         )
     return tuple(found)
-
-
-def _gpus() -> tuple[Gpu, ...]:
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        return tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
-    except pynvml.NVMLError:
-        return ()
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _gpu(index: int) -> Gpu:
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    return Gpu(
-        id=_text(pynvml.nvmlDeviceGetUUID(handle)),
-        name=_text(pynvml.nvmlDeviceGetName(handle)),
-        memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-        index=index,
-    )
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value

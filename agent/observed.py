@@ -33,6 +33,8 @@ class ObservedContainer:
     oom_killed: bool = False
     started_at: str = ""
     restart_count: int = 0
+    # Of its first process, as the host numbers it; 0 while none runs.
+    pid: int = 0
     health: str = ""
     health_output: str = ""
     nano_cpus: int = 0

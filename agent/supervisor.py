@@ -7,29 +7,21 @@ import threading
 from typing import TYPE_CHECKING
 
 from agent import clock
-from agent.apply.executor import Executor
-from agent.apply.failures import Failures
-from agent.apply.ops import Ops
-from agent.apply.reporter import Reporter
 from agent.errors import AgentError, EngineError, ServerError, Superseded
-from agent.host_facts import free_bytes, has_kvm
+from agent.host_facts import free_bytes
+from agent.loop.assembly import make_parts
 from agent.loop.cycle import CycleLoop
 from agent.loop.digests import DigestWatch
 from agent.loop.events import EngineListener
 from agent.loop.heartbeat import HeartbeatLoop
-from agent.loop.parts import Parts
 from agent.loop.poll import PollLoop
+from agent.loop.registries import RegistryTests
 from agent.loop.report import ReportLoop
 from agent.loop.room import RoomWatch
-from agent.loop.session import Session
-from agent.loop.target import Target
-from agent.loop.wake import Reasons, Wake
-from agent.server.socket import NudgeListener
+from agent.loop.wake import Reasons
+from agent.server.socket import ServerSocket
+from agent.sessions.wire import Wire
 from agent.store.database import Database
-from agent.store.journal import Journal
-from agent.store.outbox import Outbox
-from agent.work.disk import DiskBrake
-from agent.work.works import Works
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +55,15 @@ class Supervisor:
         self._stop = threading.Event()
         self._exit_code = 0
         self._database = Database(config.state_dir / "agent.sqlite3")
-        self.parts = self._make_parts(runtime, server, free_bytes)
+        self.parts = make_parts(
+            config,
+            identity,
+            self._database,
+            runtime=runtime,
+            server=server,
+            free_bytes=free_bytes,
+            on_session=self._session_opened,
+        )
         self.cycles = CycleLoop(self.parts)
         self.poll = PollLoop(
             server=server,
@@ -78,17 +78,25 @@ class Supervisor:
             session=self.parts.session,
             target=self.parts.target,
             runtime=runtime,
+            subjects=self.parts.subjects,
             trouble=lambda: self.cycles.trouble or self.parts.disk.message(),
             on_settings=self._settings_changed,
         )
         self.reports = ReportLoop(
             server=server, session=self.parts.session, outbox=self.parts.outbox
         )
+        self._watch(runtime)
+
+    def _watch(self, runtime: Runtime) -> None:
+        """What looks at registries, disk and engine beside the cycles."""
         self.digests = DigestWatch(
             runtime=runtime,
             target=self.parts.target,
             reporter=self.parts.reporter,
             works=self.parts.works,
+        )
+        self.registries = RegistryTests(
+            runtime=runtime, target=self.parts.target, reporter=self.parts.reporter
         )
         self.room = RoomWatch(self.parts.disk, on_room=self._room_again)
         self.engine = EngineListener(
@@ -98,53 +106,18 @@ class Supervisor:
             on_lost=self._engine_lost,
         )
 
-    def _make_parts(
-        self, runtime: Runtime, server: Server, free_bytes: Callable[[str], int | None]
-    ) -> Parts:
-        journal, outbox = Journal(self._database), Outbox(self._database)
-        reporter, failures, wake = Reporter(outbox), Failures(), Wake()
-        target = Target(self._config.state_dir, self._database)
-        session = Session(server, runtime, target, on_open=self._session_opened)
-        disk = DiskBrake(root=lambda: runtime.data_root, settings=target.settings, free=free_bytes)
-        works = Works(
-            runtime=runtime,
-            server=server,
-            journal=journal,
-            reporter=reporter,
-            failures=failures,
-            target=target,
-            disk=disk,
-            epoch=session.epoch,
-            on_end=lambda: wake.request("work"),
-        )
-        return Parts(
-            identity=self._identity,
-            runtime=runtime,
-            server=server,
-            journal=journal,
-            outbox=outbox,
-            reporter=reporter,
-            failures=failures,
-            target=target,
-            session=session,
-            works=works,
-            disk=disk,
-            executor=Executor(Ops(runtime, journal, works), workers=self._config.engine_workers),
-            wake=wake,
-            has_kvm=has_kvm(),
-        )
-
     # --- running ---
 
     def run(self) -> int:
         """Until `stop`; the exit code says why it ended."""
         self._tell_interrupted()
-        nudges = NudgeListener(
+        socket = ServerSocket(
             self._config.server_url,
             token=self._identity.token,
             epoch=self.parts.session.epoch,
             on_nudge=self.poll.nudge,
             stop=self._stop,
+            sessions=lambda send: Wire(self.parts.sessions, send),
         )
         self.parts.wake.request("start", full=True)
         loops: list[tuple[str, Callable[[], None]]] = [
@@ -153,7 +126,8 @@ class Supervisor:
             ("poll", lambda: self.poll.run(self._stop)),
             ("report", lambda: self.reports.run(self._stop)),
             ("heartbeat", lambda: self.heartbeat.run(self._stop)),
-            ("nudges", nudges.run),
+            ("socket", socket.run),
+            ("sessions", lambda: self.parts.sessions.run(self._stop)),
             ("digests", lambda: self.digests.run(self._stop)),
             ("room", lambda: self.room.run(self._stop)),
         ]
@@ -235,6 +209,7 @@ class Supervisor:
 
     def _close(self) -> None:
         self.parts.works.shutdown()
+        self.registries.shutdown()
         self.parts.executor.shutdown()
 
     # --- turns ---
@@ -246,6 +221,7 @@ class Supervisor:
     def _state_changed(self) -> None:
         self.parts.wake.request("state")
         self.digests.wake()
+        self.registries.follow()
 
     def _settings_changed(self) -> None:
         self.parts.wake.request("settings")
@@ -277,6 +253,7 @@ class Supervisor:
     def _engine_event(self, event: EngineEvent) -> None:
         """Our own writes come back as events: they ask for a closer look, not for a sooner one."""
         wake = self.parts.wake
+        self.parts.sessions.workspace_changed()
         key = f"workspace:{event.workspace_id}" if event.workspace_id else ""
         busy = self.parts.executor.busy_keys()
         # A commit pauses and wakes its container by itself.

@@ -1,24 +1,38 @@
-"""The agent's own socket: it dials out, we send nudges. Losing it costs speed only."""
+"""The agent's own socket: it dials out, we send nudges and carry sessions over it."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from hosts.authentication import AgentRefused, host_for_bearer
+from agent.protocol.sessions import FrameKind, decode_frame
+from hosts.agent_streams import AgentStream
+from hosts.authentication import AgentRefused, epoch_of, host_for_bearer
+from hosts.streams import StreamEnd
 from trailer import sockets
 from trailer.events import agent_group
 
 if TYPE_CHECKING:
     from hosts.models import Host
 
+_WATCH_SECONDS = 10.0
+
 
 class AgentConsumer(AsyncWebsocketConsumer):
+    """Of two connections of one agent the newer one carries the sessions."""
+
     async def connect(self) -> None:
         self.group: str | None = None
+        self.streams: dict[int, AgentStream] = {}
+        self.numbers = itertools.count(1)
+        self.is_replaced = False
+        self.watch: asyncio.Task[None] | None = None
+        self.epoch = epoch_of({"Trailer-Epoch": sockets.header(self.scope, "Trailer-Epoch")})
         host = await self._host()
         await self.accept()
         if host is None:
@@ -26,13 +40,58 @@ class AgentConsumer(AsyncWebsocketConsumer):
             return
         self.group = agent_group(host.id)
         await self.channel_layer.group_add(self.group, self.channel_name)
+        self.watch = asyncio.create_task(self._watch())
+        await self.channel_layer.group_send(
+            self.group,
+            {"type": "agent.connected", "epoch": self.epoch, "channel": self.channel_name},
+        )
 
     async def disconnect(self, code: int) -> None:
+        if self.watch is not None:
+            self.watch.cancel()
         if self.group is not None:
             await self.channel_layer.group_discard(self.group, self.channel_name)
+        for stream in list(self.streams.values()):
+            await stream.lost()
 
     async def nudge(self, event: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps({"nudge": True}))
+
+    async def agent_connected(self, event: dict[str, Any]) -> None:
+        """The same agent dialled again: this connection is dead, whatever it looks like."""
+        if event["channel"] != self.channel_name and event["epoch"] == self.epoch:
+            self.is_replaced = True
+            await self.close()
+
+    # --- sessions -----------------------------------------------------------------------------
+
+    async def session_open(self, event: dict[str, Any]) -> None:
+        if self.is_replaced or event["epoch"] != self.epoch:
+            return
+        number = next(self.numbers)
+        end = await StreamEnd.create(self.channel_layer, peer=event["reply"])
+        stream = AgentStream(number, end, send=self._send_frame, on_over=self._forget)
+        self.streams[number] = stream
+        await stream.start(event["request"])
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        frame = decode_frame(bytes_data) if bytes_data else None
+        stream = self.streams.get(frame.stream) if frame else None
+        if frame is not None and stream is not None and frame.kind is not FrameKind.OPEN:
+            await stream.from_agent(frame)
+
+    async def _send_frame(self, data: bytes) -> None:
+        await self.send(bytes_data=data)
+
+    def _forget(self, stream: AgentStream) -> None:
+        self.streams.pop(stream.number, None)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            for stream in list(self.streams.values()):
+                if stream.end.is_silent():
+                    await stream.left()
 
     async def _host(self) -> Host | None:
         try:

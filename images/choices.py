@@ -24,6 +24,15 @@ class BuildStatus(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
+class RegistryStatus(models.TextChoices):
+    """What is known of a credential: only a host's engine can try it."""
+
+    UNTESTED = "untested", "Not tested"
+    TESTING = "testing", "Testing"
+    ACCEPTED = "accepted", "Accepted"
+    FAILED = "failed", "Failed"
+
+
 TERMINAL_BUILD_STATUSES = frozenset(
     {BuildStatus.FINISHED, BuildStatus.FAILED, BuildStatus.CANCELLED}
 )
@@ -35,3 +44,4 @@ class BuildTrigger(models.TextChoices):
     REQUESTED = "requested", "Requested"
     UPDATE = "update", "Newer digest"
     MISSING = "missing", "Missing on the host"
+    RETRY = "retry", "Tried again"

@@ -6,6 +6,7 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -14,6 +15,7 @@ from hosts.models import AgentToken, Host, Network, Volume
 from images.choices import TERMINAL_BUILD_STATUSES, BuildStatus, BuildTrigger, ImageKind
 from images.models import Build, Image, Registry
 from trailer import secrets
+from trailer.access.models import Grant, Role
 from trailer.accounts.models import ApiToken, TokenScope, User
 from workspaces.models import Workspace
 
@@ -52,12 +54,31 @@ class JsonClient(APIClient):
     default_format = "json"
 
 
-def api_client(user: User | None = None, *, scope: str = TokenScope.WRITE) -> JsonClient:
-    """Sends JSON and signs in with a real token; without a user it is anonymous."""
+def api_client(user: User | None = None, *, scope: str = "") -> JsonClient:
+    """Sends JSON and signs in with a real token; without a user it is anonymous.
+
+    Unless told otherwise the token may do what its user may: admins need the scope admin.
+    """
     client = JsonClient(enforce_csrf_checks=True)
     if user is not None:
+        scope = scope or (TokenScope.ADMIN if user.is_superuser else TokenScope.WRITE)
         client.credentials(HTTP_AUTHORIZATION=f"Token {make_token(user, scope=scope)}")
     return client
+
+
+def make_grant(obj: Any, subject: User | Group, role: Role, **fields: Any) -> Grant:
+    """A role on this object for a user or a group."""
+    who: dict[str, Any] = {"user" if isinstance(subject, User) else "group": subject}
+    return Grant.objects.create(
+        kind=obj._meta.model_name, object_id=obj.pk, role=role, **who, **fields
+    )
+
+
+def make_group(*members: User, name: str = "") -> Group:
+    group = Group.objects.create(name=name or _unique("group"))
+    for member in members:
+        member.groups.add(group)
+    return group
 
 
 def make_host(name: str = "", *, online: bool = True, **fields: Any) -> Host:

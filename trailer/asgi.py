@@ -2,19 +2,20 @@
 
 import os
 
+import django
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.sessions import SessionMiddlewareStack
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trailer.settings")
-_http = get_asgi_application()
+django.setup(set_prefix=False)
 
 # The app registry must be ready before consumers import models.
 from trailer.routing import websocket_urlpatterns  # noqa: E402
+from trailer.threads import ThreadedHandler  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": _http,
+        "http": ThreadedHandler(),
         # Consumers check origin and user themselves: a token needs neither cookie nor origin.
         "websocket": SessionMiddlewareStack(URLRouter(websocket_urlpatterns)),
     }

@@ -10,5 +10,8 @@ app = Celery("trailer")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.conf.beat_schedule = {
+    "prune-expired": {"task": "accounts.prune_expired", "schedule": 3600.0},
     "mark-silent-hosts": {"task": "workspaces.mark_silent_hosts", "schedule": 5.0},
+    "roll-up-metrics": {"task": "workspaces.roll_up_metrics", "schedule": 60.0},
+    "retry-failed-pulls": {"task": "images.retry_failed_pulls", "schedule": 2.5},
 }

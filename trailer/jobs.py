@@ -12,6 +12,9 @@ from trailer.celery import app
 
 class Job(StrEnum):
     MARK_SILENT_HOSTS = "workspaces.mark_silent_hosts"
+    PRUNE_EXPIRED = "accounts.prune_expired"
+    ROLL_UP_METRICS = "workspaces.roll_up_metrics"
+    RETRY_FAILED_PULLS = "images.retry_failed_pulls"
 
 
 def enqueue(job: Job, **arguments: Any) -> None:

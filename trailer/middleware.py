@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from trailer.context import coming_from, request_origin
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -31,7 +33,7 @@ _RELAXED_PATHS = ("/admin/", "/api/docs/")
 
 
 class RequestContextMiddleware:
-    """Binds the request id to every log line made while answering, and returns it."""
+    """Says who asks, to log lines and audit rows made while answering; returns the request id."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -42,7 +44,8 @@ class RequestContextMiddleware:
         request.META["TRAILER_REQUEST_ID"] = request_id
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        response = self.get_response(request)
+        with coming_from(request_origin(request.META, request.path, request_id)):
+            response = self.get_response(request)
         response.headers[REQUEST_ID_HEADER] = request_id
         return response
 

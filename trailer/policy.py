@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from django.db.models import Q
+from django.conf import settings
+from django.db.models import OuterRef, Q, Subquery, UUIDField, Value
 
+from trailer.access.models import Capability, Role, capabilities_held, live_grants
 from trailer.errors import NotAllowed, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.db.models import Model
 
 # A User or AnonymousUser: models import this file, so it cannot import the user model back.
@@ -52,13 +56,72 @@ class Owner:
     def allows(self, actor: Actor, obj: Model | None) -> bool:
         if obj is None or not SignedIn().allows(actor, None):
             return False
-        value: Any = obj
-        for part in self.path.split("__"):
-            value = getattr(value, part)
-        return bool(value == actor)
+        holder: Any = obj
+        *way, last = self.path.split("__")
+        for part in way:
+            holder = getattr(holder, part)
+        # By id: reading the user itself would cost a query for each object of a list.
+        return bool(getattr(holder, f"{last}_id") == actor.pk)
 
     def q(self, actor: Actor) -> Q:
         return Q(**{self.path: actor.pk}) if SignedIn().allows(actor, None) else _NOTHING
+
+
+@dataclass(frozen=True)
+class Granted:
+    """At least this role on the object, or on the object at `path` that it belongs to."""
+
+    kind: str
+    role: Role
+    path: str = "pk"
+
+    def allows(self, actor: Actor, obj: Model | None) -> bool:
+        if obj is None or not SignedIn().allows(actor, None):
+            return False
+        if self.path == "pk" and getattr(obj, "granted_to", None) == actor.pk:
+            # Read together with the row: a list needs no query per object.
+            return (getattr(obj, "granted_role", None) or 0) >= self.role
+        held = live_grants(actor.pk, self.kind).filter(object_id=getattr(obj, self.path))
+        return held.filter(role__gte=self.role).exists()
+
+    def q(self, actor: Actor) -> Q:
+        if not SignedIn().allows(actor, None):
+            return _NOTHING
+        held = live_grants(actor.pk, self.kind).filter(role__gte=self.role)
+        return Q(**{f"{self.path}__in": held.values("object_id")})
+
+
+# What everybody may do on every host, unless TRAILER_OPEN_HOSTS is off.
+OPEN_CAPABILITIES: Final = frozenset(Capability) - {Capability.BIND, Capability.PRIVILEGED}
+
+
+@dataclass(frozen=True)
+class Capable:
+    """Holds this capability on the host; without a host: on any. Any one of them gives view."""
+
+    capability: Capability
+
+    def allows(self, actor: Actor, obj: Model | None) -> bool:
+        if not SignedIn().allows(actor, None):
+            return False
+        if self._is_open():
+            return True
+        held = self._held(actor)
+        return (held if obj is None else held.filter(host_id=obj.pk)).exists()
+
+    def q(self, actor: Actor) -> Q:
+        if not SignedIn().allows(actor, None):
+            return _NOTHING
+        return Q() if self._is_open() else Q(pk__in=self._held(actor).values("host_id"))
+
+    def _is_open(self) -> bool:
+        return bool(settings.TRAILER_OPEN_HOSTS and self.capability in OPEN_CAPABILITIES)
+
+    def _held(self, actor: Actor) -> Any:
+        held = capabilities_held(actor.pk)
+        if self.capability == Capability.VIEW:
+            return held
+        return held.filter(capability=self.capability)
 
 
 @dataclass(frozen=True)
@@ -80,40 +143,79 @@ class AnyOf:
 
 _OWNED = AnyOf((Admin(), Owner()))
 
+
+def _shared(kind: str, role: Role) -> Rule:
+    return AnyOf((Admin(), Owner(), Granted(kind, role)))
+
+
+def _capable(capability: Capability) -> Rule:
+    return AnyOf((Admin(), Capable(capability)))
+
+
 RULES: dict[str, Rule] = {
-    "host.view": SignedIn(),
+    "host.view": _capable(Capability.VIEW),
     "host.create": Admin(),
     "host.modify": Admin(),
     "host.delete": Admin(),
-    "network.view": _OWNED,
+    **{f"host.{name}": _capable(name) for name in Capability if name != Capability.VIEW},
+    "network.view": _shared("network", Role.VIEWER),
     "network.create": SignedIn(),
-    "network.modify": _OWNED,
-    "network.delete": _OWNED,
-    "volume.view": _OWNED,
+    "network.modify": _shared("network", Role.EDITOR),
+    "network.delete": _shared("network", Role.MANAGER),
+    "network.share": _shared("network", Role.MANAGER),
+    # Who sees a volume may mount it read-only.
+    "volume.view": _shared("volume", Role.VIEWER),
+    "volume.write": _shared("volume", Role.EDITOR),
     "volume.create": SignedIn(),
-    "volume.create_bind": Admin(),
-    "volume.modify": _OWNED,
-    "volume.delete": _OWNED,
+    "volume.create_bind": _capable(Capability.BIND),
+    "volume.modify": _shared("volume", Role.EDITOR),
+    "volume.delete": _shared("volume", Role.MANAGER),
+    "volume.share": _shared("volume", Role.MANAGER),
     "registry.view": _OWNED,
     "registry.create": SignedIn(),
     "registry.modify": _OWNED,
     "registry.delete": _OWNED,
-    "image.view": _OWNED,
+    "image.view": _shared("image", Role.VIEWER),
     "image.create": SignedIn(),
-    "image.modify": _OWNED,
-    "image.delete": _OWNED,
-    "build.view": AnyOf((Admin(), Owner("image__owner"))),
-    "workspace.view": _OWNED,
+    "image.modify": _shared("image", Role.EDITOR),
+    "image.delete": _shared("image", Role.MANAGER),
+    "image.share": _shared("image", Role.MANAGER),
+    "build.view": AnyOf(
+        (Admin(), Owner("image__owner"), Granted("image", Role.VIEWER, path="image_id"))
+    ),
+    "workspace.view": _shared("workspace", Role.VIEWER),
+    "workspace.logs": _shared("workspace", Role.VIEWER),
     "workspace.create": SignedIn(),
-    "workspace.modify": _OWNED,
-    "workspace.delete": _OWNED,
-    "workspace.privileged": Admin(),
+    "workspace.modify": _shared("workspace", Role.EDITOR),
+    "workspace.exec": _shared("workspace", Role.EDITOR),
+    "workspace.attach": _shared("workspace", Role.EDITOR),
+    "workspace.delete": _shared("workspace", Role.MANAGER),
+    "workspace.share": _shared("workspace", Role.MANAGER),
+    "workspace.transfer": _OWNED,
+    "workspace.privileged": _capable(Capability.PRIVILEGED),
     "apitoken.view": Owner("user"),
     "apitoken.create": SignedIn(),
     "apitoken.modify": Owner("user"),
     "apitoken.delete": Owner("user"),
+    "session.view": Owner("user"),
+    "session.delete": Owner("user"),
     "user.view": Admin(),
     "user.modify": Admin(),
+    "group.view": Admin(),
+    "group.modify": Admin(),
+    "auditentry.view": Admin(),
+}
+_WORDS: Final = {
+    "host.workspaces": "create workspaces on this host",
+    "host.images": "create images on this host",
+    "host.volumes": "create volumes on this host",
+    "host.networks": "create networks on this host",
+    "host.bind": "mount folders of this host",
+    "host.privileged": "turn on privileged settings on this host",
+    "workspace.logs": "read the logs of this workspace",
+    "workspace.exec": "run commands in this workspace",
+    "workspace.attach": "attach to this workspace",
+    "volume.write": "write to this volume",
 }
 
 
@@ -135,6 +237,33 @@ def visible(model_name: str, actor: Actor) -> Q:
     return RULES[f"{model_name}.view"].q(actor)
 
 
+def permitted(action: str, actor: Actor) -> Q:
+    """The filter of any rule: `Host.objects.filter(policy.permitted("host.images", user))`."""
+    return RULES[action].q(actor)
+
+
+def role_columns(model_name: str, actor: Actor) -> dict[str, Any]:
+    """Annotations with which `allows` answers for a row that was read without a query more."""
+    if not SignedIn().allows(actor, None):
+        return {}
+    best = live_grants(actor.pk, model_name).filter(object_id=OuterRef("pk")).order_by("-role")
+    return {
+        "granted_role": Subquery(best.values("role")[:1]),
+        "granted_to": Value(actor.pk, output_field=UUIDField()),
+    }
+
+
+def allowed_of(actor: Actor, obj: Model, actions: Iterable[str]) -> list[str]:
+    """Those of a status table's actions that this actor may take on the object."""
+    kind = obj._meta.model_name
+    given = list(actions)
+    may_modify = bool(given) and allows(actor, f"{kind}.modify", obj)
+    may_delete = "delete" in given and allows(actor, f"{kind}.delete", obj)
+    return [name for name in given if (may_delete if name == "delete" else may_modify)]
+
+
 def _words(action: str) -> str:
+    if action in _WORDS:
+        return _WORDS[action]
     noun, verb = action.split(".", maxsplit=1)
     return f"{verb.replace('_', ' ')} this {noun}" if verb != "create" else f"create a {noun}"

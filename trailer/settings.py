@@ -19,6 +19,8 @@ environ.Env.read_env(BASE_DIR / ".env")
 TRAILER_DATA_DIR = Path(env.str("TRAILER_DATA_DIR", default=str(BASE_DIR / "data"))).resolve()
 TRAILER_BIND = env.str("TRAILER_BIND", default="127.0.0.1:8000")
 TRAILER_PUBLIC_URL = env.str("TRAILER_PUBLIC_URL", default=f"http://{TRAILER_BIND}").rstrip("/")
+# Off: users see and use only the hosts on which they were given capabilities.
+TRAILER_OPEN_HOSTS = env.bool("TRAILER_OPEN_HOSTS", default=True)
 TRAILER_EMBEDDED_AGENT = env.bool("TRAILER_EMBEDDED_AGENT", default=True)
 TRAILER_VERSION = "0.1.0"
 TRAILER_AGENT_IMAGE = env.str("TRAILER_AGENT_IMAGE", default="trailer/agent:latest")
@@ -64,6 +66,8 @@ INSTALLED_APPS = [
     "django_htmx",
     "trailer",
     "trailer.accounts",
+    "trailer.access",
+    "trailer.audit",
     "hosts",
     "images",
     "workspaces",
@@ -118,10 +122,12 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
+    # A thread that answers requests keeps its connection: opening one costs more than an answer.
+    DATABASES["default"]["CONN_MAX_AGE"] = None
     # Sockets and threads share the test database, which the in-memory one does not allow.
     DATABASES["default"]["TEST"] = {"NAME": str(TRAILER_DATA_DIR / "test.sqlite3")}
 else:
-    # Under ASGI each request has its own thread: without a pool, its own connection too.
+    # Sockets, requests and jobs have threads of their own: a pool bounds their connections.
     DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}}
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
@@ -129,7 +135,8 @@ REDIS_URL = env.str("REDIS_URL", default="")
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL]},
+        # All sockets of a process share one list there; sessions bound themselves by credit.
+        "CONFIG": {"hosts": [REDIS_URL], "capacity": 2000},
     }
     if REDIS_URL
     else {"BACKEND": "trailer.layer.EmbeddedChannelLayer"}
@@ -150,6 +157,9 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 
+# A failed pull is tried again after so long, then after twice as long, up to five minutes.
+TRAILER_PULL_RETRY_SECONDS = env.float("TRAILER_PULL_RETRY_SECONDS", default=10.0)
+
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -160,15 +170,13 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
+SESSION_ENGINE = "trailer.accounts.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31_536_000 if _public.scheme == "https" else 0
-SECURE_PROXY_SSL_HEADER = (
-    ("HTTP_X_FORWARDED_PROTO", "https")
-    if env.bool("TRAILER_BEHIND_PROXY", default=False)
-    else None
-)
+TRAILER_BEHIND_PROXY = env.bool("TRAILER_BEHIND_PROXY", default=False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRAILER_BEHIND_PROXY else None
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 

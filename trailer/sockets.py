@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from channels.auth import get_user
 from django.conf import settings
 
-from trailer.accounts.models import User
+from trailer.accounts.models import TokenScope, User
 from trailer.api.authentication import user_for_key
 
 if TYPE_CHECKING:
@@ -25,19 +27,37 @@ def header(scope: Mapping[str, Any], name: str) -> str:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), "")
 
 
-async def socket_user(scope: Any) -> User | None:
+@dataclass(frozen=True)
+class Caller:
+    """`may_write` is False for tokens that were made for reading only."""
+
+    user: User
+    may_write: bool = True
+
+
+async def socket_caller(scope: Any) -> Caller | None:
     """A token in the header needs no origin: no browser can be tricked into sending it.
 
-    A cookie is sent by any page, so then the origin must be one of ours, exactly.
+    A cookie is sent by any page, so then the origin must be one of ours, exactly. Asked again
+    while a socket is open, this sees what was revoked, expired or signed out since.
     """
     keyword, _, key = header(scope, "Authorization").partition(" ")
     if keyword == "Token":
         found = await sync_to_async(user_for_key)(key.strip())
-        return found[0] if found else None
+        return Caller(found[0], found[1].scope != TokenScope.READ) if found else None
     if header(scope, "Origin") not in settings.TRAILER_WS_ORIGINS:
         return None
-    user = await get_user(scope)
-    return user if isinstance(user, User) and user.is_active else None
+    # The session of the scope was read when the socket opened and would not change any more.
+    store = import_module(settings.SESSION_ENGINE).SessionStore
+    cookie = scope.get("cookies", {}).get(settings.SESSION_COOKIE_NAME)
+    fresh: Any = {**scope, "session": store(cookie)}
+    user = await get_user(fresh)
+    return Caller(user) if isinstance(user, User) and user.is_active else None
+
+
+async def socket_user(scope: Any) -> User | None:
+    caller = await socket_caller(scope)
+    return caller.user if caller else None
 
 
 @sync_to_async

@@ -5,13 +5,16 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from trailer import health
+from trailer.pages.prometheus import PrometheusView
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", PrometheusView.as_view(), name="metrics"),
     path("admin/", admin.site.urls),
     path("api/agent/v1/", include("workspaces.control.urls")),
     path("api/v1/", include("trailer.accounts.api.urls")),
+    path("api/v1/", include("trailer.audit.api.urls")),
     path("api/v1/", include("hosts.api.urls")),
     path("api/v1/", include("images.api.urls")),
     path("api/v1/", include("workspaces.api.urls")),

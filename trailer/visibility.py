@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from django.db import models
 
-from trailer.policy import visible
+from trailer.policy import role_columns, visible
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -18,6 +18,11 @@ class VisibleQuerySet(models.QuerySet[M]):
     def visible_to(self, actor: Actor) -> VisibleQuerySet[M]:
         """Rows this actor may see; what is left out answers 404, like what is not there."""
         return self.filter(visible(self.model._meta.model_name or "", actor))
+
+    def with_role(self, actor: Actor) -> VisibleQuerySet[M]:
+        """For lists that show what may be done: each row then brings the actor's role along."""
+        columns = role_columns(self.model._meta.model_name or "", actor)
+        return cast("VisibleQuerySet[M]", self.annotate(**columns))
 
 
 class VisibleManager(models.Manager[M]):

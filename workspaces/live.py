@@ -8,22 +8,26 @@ from uuid import UUID
 
 from hosts.models import Host, Network, Volume
 from hosts.status import host_badge, is_fresh, resource_badge
-from images.models import Image
+from images.models import Image, Registry
 from images.selectors import update_available
-from images.status import image_badge_of
+from images.status import image_badge_of, registry_badge, registry_message
+from trailer import policy
 from workspaces.models import Workspace
 from workspaces.status import workspace_badge, workspace_is_fresh
+from workspaces.usage import usage_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
+
+    from django.db.models import Model
 
     from hosts.status import Badge
     from trailer.policy import Actor
 
 State = dict[str, Any]
 
-KINDS = ("workspace", "image", "host", "network", "volume")
+KINDS = ("workspace", "image", "host", "network", "volume", "registry", "usage")
 
 
 def live_states(actor: Actor, resources: Iterable[str], now: datetime) -> dict[str, State]:
@@ -82,6 +86,11 @@ def image_state(image: Image, now: datetime) -> State:
     }
 
 
+def registry_state(registry: Registry, now: datetime) -> State:
+    badge, message = registry_badge(registry, now), registry_message(registry, now)
+    return _state("registry", registry.id, badge, message, fresh=True)
+
+
 def _resource_state(kind: str, row: Network | Volume, now: datetime) -> State:
     badge = resource_badge(row.status)
     state = _state(kind, row.id, badge, row.message, fresh=is_fresh(row.host, now))
@@ -107,28 +116,55 @@ def _stale_since(host: Host, *, fresh: bool) -> str | None:
     return host.last_heartbeat.isoformat()
 
 
+def _for(actor: Actor, row: Model, state: State) -> State:
+    """The status allows an action to everybody; the actor's role may not."""
+    return state | {"allowed_actions": policy.allowed_of(actor, row, state["allowed_actions"])}
+
+
 def _workspaces(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
-    rows = Workspace.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
-    return [workspace_state(row, now) for row in rows]
+    rows = (
+        Workspace.objects.visible_to(actor)
+        .with_role(actor)
+        .select_related("host")
+        .filter(pk__in=ids)
+    )
+    return [_for(actor, row, workspace_state(row, now)) for row in rows]
 
 
 def _hosts(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
-    return [host_state(row, now) for row in Host.objects.visible_to(actor).filter(pk__in=ids)]
+    return [
+        _for(actor, row, host_state(row, now))
+        for row in Host.objects.visible_to(actor).filter(pk__in=ids)
+    ]
 
 
 def _images(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
-    rows = Image.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
-    return [image_state(row, now) for row in rows]
+    rows = (
+        Image.objects.visible_to(actor).with_role(actor).select_related("host").filter(pk__in=ids)
+    )
+    return [_for(actor, row, image_state(row, now)) for row in rows]
 
 
 def _networks(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
-    rows = Network.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
-    return [_resource_state("network", row, now) for row in rows]
+    rows = (
+        Network.objects.visible_to(actor)
+        .with_role(actor)
+        .select_related("host")
+        .filter(pk__in=ids)
+    )
+    return [_for(actor, row, _resource_state("network", row, now)) for row in rows]
 
 
 def _volumes(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
-    rows = Volume.objects.visible_to(actor).select_related("host").filter(pk__in=ids)
-    return [_resource_state("volume", row, now) for row in rows]
+    rows = (
+        Volume.objects.visible_to(actor).with_role(actor).select_related("host").filter(pk__in=ids)
+    )
+    return [_for(actor, row, _resource_state("volume", row, now)) for row in rows]
+
+
+def _registries(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
+    rows = Registry.objects.visible_to(actor).select_related("test__host").filter(pk__in=ids)
+    return [_for(actor, row, registry_state(row, now)) for row in rows]
 
 
 _LOADERS: dict[str, Callable[[Actor, list[UUID], datetime], list[State]]] = {
@@ -137,4 +173,6 @@ _LOADERS: dict[str, Callable[[Actor, list[UUID], datetime], list[State]]] = {
     "image": _images,
     "network": _networks,
     "volume": _volumes,
+    "registry": _registries,
+    "usage": usage_states,
 }

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.utils import timezone
+
 from hosts.services.sessions import host_heartbeat, hosts_mark_silent
 from trailer import events
+from workspaces.metrics import metrics_record
 from workspaces.models import Workspace
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 def host_heard(host: Host, heartbeat: Heartbeat) -> None:
     if host_heartbeat(host, heartbeat):
         _publish_workspaces([host.pk])
+    if heartbeat.metrics is not None:
+        metrics_record(host, heartbeat.metrics, timezone.now())
 
 
 def hosts_fallen_silent(now: datetime) -> None:

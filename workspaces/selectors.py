@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def workspaces_visible_to(actor: Actor) -> QuerySet[Workspace]:
     """With parts, host, image and owner loaded, and `effective_status` to filter by."""
-    return with_effective_status(with_parts(Workspace.objects.visible_to(actor)))
+    return with_effective_status(with_parts(Workspace.objects.visible_to(actor).with_role(actor)))
 
 
 def with_parts(workspaces: QuerySet[Workspace]) -> QuerySet[Workspace]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from agent.runtime.port import Runtime
     from agent.steps import Ref, Step
     from agent.store.journal import Journal
+    from agent.store.previous_logs import PreviousLogs
 
 _HEALTH_POLL = 0.25
 
@@ -55,10 +56,17 @@ class Obsolete(StepFailed):
 
 
 class Ops:
-    def __init__(self, runtime: Runtime, journal: Journal, work: LongWork) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        journal: Journal,
+        work: LongWork,
+        previous: PreviousLogs | None = None,
+    ) -> None:
         self._runtime = runtime
         self._journal = journal
         self._work = work
+        self._previous = previous
 
     def perform(
         self,
@@ -141,8 +149,13 @@ class Ops:
 
     def _remove(self, step: RemoveContainer, resolve: Callable[[Ref], str]) -> str:
         container_id = resolve(step.container)
+        if self._previous and not step.with_volumes:
+            self._previous.keep(_object_id(step.key), container_id)
         self._runtime.remove_container(container_id, with_volumes=step.with_volumes)
         self._journal.disown(container_id)
+        if self._previous and step.with_volumes:
+            # The user ordered the removal: nothing of it is to stay.
+            self._previous.forget(_object_id(step.key))
         return container_id
 
     def _change(

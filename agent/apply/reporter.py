@@ -22,6 +22,7 @@ from agent.protocol.report import (
     CycleReport,
     ImageObserved,
     LeftoversReport,
+    RegistryTested,
     ResourceStatus,
     TombstoneDone,
     WorkspaceEvent,
@@ -176,6 +177,17 @@ class Reporter:
     def build(self, status: BuildStatus) -> None:
         self._outbox.put(
             msgspec.structs.replace(status, message=status.message[:_LONGEST_MESSAGE])
+        )
+
+    def registry_tested(self, test_id: str, why_not: str) -> None:
+        """Without a reason against it, the credential was accepted."""
+        self._outbox.put(
+            RegistryTested(
+                seq=0,
+                test_id=test_id,
+                accepted=not why_not,
+                message=why_not[:_LONGEST_MESSAGE],
+            )
         )
 
     def cycle(self, report: CycleReport) -> None:

@@ -96,6 +96,8 @@ class CycleLoop:
         self._looked(full=full)
         plan = make_plan(state, observed, knows, now=clock.utc_now())
         self._remember(state, observed, plan)
+        adopted = frozenset(container_id for _, container_id in plan.adopted)
+        parts.subjects.saw(observed.containers, knows.owned_ids | adopted)
         for finding in plan.findings:
             parts.reporter.found(finding)
         self._resend_results(state, knows)

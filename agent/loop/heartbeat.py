@@ -11,14 +11,19 @@ from agent.clock import Backoff
 from agent.errors import ServerError, Superseded
 from agent.host_facts import HostFacts, capabilities
 from agent.loop.session import pause_after
+from agent.metrics.gpus import GpuReader
+from agent.metrics.sampler import Sampler
 from agent.protocol.session import EngineInfo, Heartbeat
 from agent.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent.host_facts import Facts
     from agent.loop.session import Session
     from agent.loop.target import Target
+    from agent.metrics.subjects import Subjects
+    from agent.protocol.metrics import Metrics
     from agent.runtime.port import Runtime
     from agent.server.port import Server
 
@@ -35,6 +40,7 @@ class HeartbeatLoop:
         session: Session,
         target: Target,
         runtime: Runtime,
+        subjects: Subjects,
         trouble: Callable[[], str],
         on_settings: Callable[[], None],
     ) -> None:
@@ -44,7 +50,11 @@ class HeartbeatLoop:
         self._runtime = runtime
         self._trouble = trouble
         self._on_settings = on_settings
-        self._facts = HostFacts()
+        gpus = GpuReader()
+        self._facts = HostFacts(gpus)
+        self._sampler = Sampler(subjects=subjects, runtime=runtime, gpus=gpus)
+        self._sampling_failed = False
+        self._next_beat = 0.0
         self._engine: EngineInfo | None = None
         self._beat_now = threading.Event()
 
@@ -70,7 +80,13 @@ class HeartbeatLoop:
                 stop.wait(pause_after(problem, backoff))
                 continue
             backoff.reset()
-            self._beat_now.wait(self._target.settings().heartbeat_interval)
+            self._beat_now.wait(self._pause())
+
+    def _pause(self) -> float:
+        """The server's wish keeps agents from beating together; it never makes one silent."""
+        interval = self._target.settings().heartbeat_interval
+        wish = self._next_beat or interval
+        return min(max(wish, interval / 2), interval * 1.5)
 
     def beat(self) -> None:
         self._beat_now.clear()
@@ -90,7 +106,21 @@ class HeartbeatLoop:
                 disk_total_bytes=facts.disk_total_bytes,
                 agent_time=clock.timestamp(),
                 message=message,
+                metrics=self._metrics(facts),
             )
         )
+        self._next_beat = reply.next_beat
         if self._target.apply_settings(reply.settings):
             self._on_settings()
+
+    def _metrics(self, facts: Facts) -> Metrics | None:
+        """Whatever a kernel's files hold, the beat itself goes out."""
+        try:
+            sample = self._sampler.sample(self._target.settings().metrics, facts)
+        except Exception:
+            if not self._sampling_failed:
+                log.exception("the host's metrics could not be read")
+            self._sampling_failed = True
+            return None
+        self._sampling_failed = False
+        return sample

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from agent.metrics.subjects import Subjects
 
 if TYPE_CHECKING:
     from agent.apply.executor import Executor
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from agent.loop.wake import Wake
     from agent.runtime.port import Runtime
     from agent.server.port import Server
+    from agent.sessions.manager import Sessions
     from agent.store.identity import Identity
     from agent.store.journal import Journal
     from agent.store.outbox import Outbox
@@ -35,7 +38,9 @@ class Parts:
     works: Works
     disk: DiskBrake
     executor: Executor
+    sessions: Sessions
     wake: Wake
     has_kvm: bool = True
+    subjects: Subjects = field(default_factory=Subjects)
     # The last brake message that was told, so that a held cleanup is told once.
     held_message: str = ""

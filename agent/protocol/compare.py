@@ -81,7 +81,7 @@ def compare(
     changes = []
     for attribute, field, usual_effect in _FIELDS:
         before, after = getattr(old, attribute), getattr(new, attribute)
-        if before == after:
+        if before == after or (field == "image" and _is_same_image(old, new)):
             continue
         labelled = field == "urls" and router_mode == "traefik-labels"
         effect = REPLACE if labelled else usual_effect
@@ -109,6 +109,12 @@ def replaces_without_downtime(spec: WorkspaceSpec) -> bool:
     check = spec.health_check
     is_checked = check is not None and check.test[:1] != ("NONE",)
     return is_checked and not any(port.host_port for port in spec.ports)
+
+
+def _is_same_image(old: WorkspaceSpec, new: WorkspaceSpec) -> bool:
+    """Another name for the same content; also while what a new reference means is still being
+    fetched, since until then the old content is what is wanted."""
+    return bool(old.image_engine_id) and old.image_engine_id == new.image_engine_id
 
 
 def _image_moved(old: WorkspaceSpec, new: WorkspaceSpec) -> bool:

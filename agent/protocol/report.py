@@ -88,6 +88,15 @@ class ImageObserved(msgspec.Struct, frozen=True, kw_only=True, tag="image", tag_
     message: str = ""
 
 
+class RegistryTested(msgspec.Struct, frozen=True, kw_only=True, tag="registry", tag_field="kind"):
+    """Whether the engine could sign in; if not, why, in words."""
+
+    seq: int
+    test_id: str
+    accepted: bool
+    message: str = ""
+
+
 class TombstoneDone(msgspec.Struct, frozen=True, kw_only=True, tag="tombstone", tag_field="kind"):
     seq: int
     tombstone_id: str
@@ -148,6 +157,7 @@ ReportItem = (
     | ResourceStatus
     | BuildStatus
     | ImageObserved
+    | RegistryTested
     | TombstoneDone
     | CycleReport
     | LeftoversReport

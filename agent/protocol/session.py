@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.protocol.metrics import Metrics
 from agent.protocol.state import HostSettings
 
 
@@ -77,8 +78,13 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     disk_total_bytes: int = 0
     agent_time: str = ""
     message: str = ""
+    metrics: Metrics | None = None
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):
+    """`next_beat`: seconds until the server wants to hear again, so that agents never beat
+    together; 0 leaves it to the interval."""
+
     settings: HostSettings
     server_time: str = ""
+    next_beat: float = 0.0

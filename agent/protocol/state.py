@@ -79,6 +79,13 @@ class RegistryCredential(msgspec.Struct, frozen=True, kw_only=True):
     password: str
 
 
+class DesiredRegistryTest(msgspec.Struct, frozen=True, kw_only=True):
+    """A user asks whether this host can sign in with the credential; told once."""
+
+    id: str
+    credential: RegistryCredential
+
+
 class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     content: str
@@ -154,6 +161,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[DesiredImage, ...] = ()
     workspaces: tuple[DesiredWorkspace, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
+    registry_tests: tuple[DesiredRegistryTest, ...] = ()
 
 
 def decode_state(body: bytes) -> HostState:

@@ -15,16 +15,15 @@ from agent.runtime.docker_client import (
     CuttableStream,
 )
 from agent.runtime.docker_images import DockerImages
-from agent.runtime.docker_requests import (
-    container_config,
-    network_config,
-)
-from agent.runtime.port import EngineEvent, Health, Look
+from agent.runtime.docker_networks import DockerNetworks
+from agent.runtime.docker_requests import container_config
+from agent.runtime.docker_sessions import DockerSessions
+from agent.runtime.port import ContainerStats, EngineEvent, Health, Look
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.engine_requests import ContainerRequest, NetworkRequest, VolumeRequest
+    from agent.engine_requests import ContainerRequest, VolumeRequest
     from agent.protocol.session import EngineInfo
 
 _EVENTS = {
@@ -37,7 +36,7 @@ _EVENTS = {
 _TAIL_LINES = 10
 
 
-class DockerRuntime(DockerImages):
+class DockerRuntime(DockerImages, DockerNetworks, DockerSessions):
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._engine = Connections(dict(environment))
         self._lock = threading.Lock()
@@ -109,6 +108,10 @@ class DockerRuntime(DockerImages):
 
     def inspect_container(self, container_id: str) -> ObservedContainer:
         return self._inspect(container_id, self._network_ids)
+
+    def container_stats(self, container_id: str) -> ContainerStats:
+        raw = self._engine.run(lambda api: api.stats(container_id, stream=False, one_shot=True))
+        return parse.container_stats(raw)
 
     def _inspect(self, container_id: str, network_ids: Mapping[str, str]) -> ObservedContainer:
         raw = self._engine.run(lambda api: api.inspect_container(container_id))
@@ -184,48 +187,7 @@ class DockerRuntime(DockerImages):
             if "already in progress" not in str(problem):
                 raise
 
-    # --- networks and volumes -----------------------------------------------------------------
-
-    def connect_network(self, network_id: str, container_id: str, *, alias: str) -> None:
-        aliases = [alias] if alias else None
-        try:
-            self._engine.run(
-                lambda api: api.connect_container_to_network(
-                    container_id, network_id, aliases=aliases
-                ),
-                deadline=CHANGE,
-            )
-        except EngineError as problem:
-            if "already exists" not in str(problem):
-                raise
-
-    def disconnect_network(self, network_id: str, container_id: str) -> None:
-        try:
-            self._engine.run(
-                lambda api: api.disconnect_container_from_network(
-                    container_id, network_id, force=True
-                ),
-                deadline=CHANGE,
-            )
-        except EngineError as problem:
-            if "is not connected" not in str(problem):
-                raise
-
-    def create_network(self, request: NetworkRequest) -> str:
-        config = network_config(request)
-        created = self._engine.run(
-            lambda api: api._result(
-                api._post_json(api._url("/networks/create"), data=config), True
-            ),
-            deadline=CHANGE,
-        )
-        return str(created["Id"])
-
-    def remove_network(self, network_id: str) -> None:
-        try:
-            self._engine.run(lambda api: api.remove_network(network_id), deadline=CHANGE)
-        except NotFound:
-            return
+    # --- volumes ------------------------------------------------------------------------------
 
     def create_volume(self, request: VolumeRequest) -> str:
         created = self._engine.run(

@@ -87,7 +87,7 @@ class Connections:
         try:
             result = call(self.client(deadline))
         except Exception as problem:
-            translated = _translated(problem)
+            translated = own_error(problem)
             if not waits:
                 away = isinstance(translated, EngineUnavailable)
                 self._told(str(translated) if away else "")
@@ -144,7 +144,7 @@ class CuttableStream(Iterator[Result]):
         except Exception as problem:
             if self._closed:
                 raise StopIteration from None
-            translated = _translated(problem)
+            translated = own_error(problem)
             if translated is problem:
                 raise
             raise translated from problem
@@ -161,7 +161,8 @@ class CuttableStream(Iterator[Result]):
         self._client.close()
 
 
-def _translated(problem: Exception) -> Exception:
+def own_error(problem: Exception) -> Exception:
+    """What the engine or the way to it said, as one of our types; a bug stays what it is."""
     if isinstance(problem, APIError):
         return _refusal(problem)
     if isinstance(problem, requests.exceptions.Timeout) or "timed out" in str(problem).lower():

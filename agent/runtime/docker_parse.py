@@ -14,7 +14,7 @@ from agent.observed import (
     ObservedVolume,
 )
 from agent.protocol.session import EngineInfo
-from agent.runtime.port import EngineEvent
+from agent.runtime.port import ContainerStats, EngineEvent
 
 Json = Mapping[str, Any]
 
@@ -61,6 +61,7 @@ def inspected_container(raw: Json, network_ids: Mapping[str, str]) -> ObservedCo
         oom_killed=bool(state.get("OOMKilled")),
         started_at="" if started.startswith("0001-") else started,
         restart_count=int(raw.get("RestartCount") or 0),
+        pid=int(state.get("Pid") or 0),
         health=_health(health),
         health_output=_health_output(health),
         nano_cpus=int(host.get("NanoCpus") or 0),
@@ -141,6 +142,34 @@ def event(raw: Json) -> EngineEvent:
         container_id=engine_id if kind == "container" else str(attributes.get("container") or ""),
         workspace_id=str(attributes.get("trailer.workspace") or ""),
     )
+
+
+def container_stats(raw: Json) -> ContainerStats:
+    """Like `docker stats` counts: file cache that can be dropped is no use of memory."""
+    memory = raw.get("memory_stats") or {}
+    details = memory.get("stats") or {}
+    cache = details.get("total_inactive_file", details.get("inactive_file", 0))
+    used = memory.get("usage")
+    networks = (raw.get("networks") or {}).values()
+    return ContainerStats(
+        cpu_seconds=_cpu_seconds(raw),
+        memory_bytes=None if used is None else max(0, int(used) - int(cache)),
+        disk_read_bytes=_block_bytes(raw, "read"),
+        disk_write_bytes=_block_bytes(raw, "write"),
+        network_rx_bytes=sum(int(n.get("rx_bytes") or 0) for n in networks),
+        network_tx_bytes=sum(int(n.get("tx_bytes") or 0) for n in networks),
+        processes=(raw.get("pids_stats") or {}).get("current"),
+    )
+
+
+def _cpu_seconds(raw: Json) -> float | None:
+    used = ((raw.get("cpu_stats") or {}).get("cpu_usage") or {}).get("total_usage")
+    return None if used is None else int(used) / 1e9
+
+
+def _block_bytes(raw: Json, direction: str) -> int:
+    rows = (raw.get("blkio_stats") or {}).get("io_service_bytes_recursive") or ()
+    return sum(int(r.get("value") or 0) for r in rows if r.get("op", "").lower() == direction)
 
 
 def engine_info(info: Json, version: Json) -> EngineInfo:

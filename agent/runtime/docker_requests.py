@@ -29,6 +29,8 @@ def container_config(request: ContainerRequest, *, network_id: str, alias: str) 
         "Labels": dict(request.labels),
         "ExposedPorts": {f"{p.container_port}/{p.protocol}": {} for p in request.ports},
         "HostConfig": _host_config(request, network_id),
+        # Whoever attaches can type; a program that reads waits instead of seeing an end.
+        "OpenStdin": True,
     }
     if request.command:
         config["Cmd"] = list(request.command)

@@ -20,8 +20,9 @@ from agent.observed import (
 )
 from agent.protocol.session import EngineInfo
 from agent.runtime.fake_images import FakeImages
+from agent.runtime.fake_sessions import FakeSessions
 from agent.runtime.fake_streams import FakeEvents
-from agent.runtime.port import EngineEvent, Health, Look
+from agent.runtime.port import ContainerStats, EngineEvent, Health, Look
 
 if TYPE_CHECKING:
     from agent.engine_requests import ContainerRequest, NetworkRequest, VolumeRequest
@@ -29,16 +30,18 @@ if TYPE_CHECKING:
 BRIDGE = ObservedNetwork(id="net-bridge", name="bridge")
 
 
-class FakeRuntime(FakeImages):
+class FakeRuntime(FakeImages, FakeSessions):
     def __init__(self) -> None:
         self.containers: dict[str, ObservedContainer] = {}
         self.networks: dict[str, ObservedNetwork] = {BRIDGE.id: BRIDGE}
         self.volumes: dict[str, ObservedVolume] = {}
-        super().__init__()
+        FakeImages.__init__(self)
+        FakeSessions.__init__(self)
         self.requests: dict[str, ContainerRequest] = {}
         # Verb -> how many calls of it fail from now on.
         self.failing: dict[str, int] = {}
         self.first_health = "healthy"
+        self.stats: dict[str, ContainerStats] = {}
         self.away = False
         self.calls = 0
         self.mutations: list[str] = []
@@ -76,6 +79,11 @@ class FakeRuntime(FakeImages):
     def inspect_container(self, container_id: str) -> ObservedContainer:
         self._call("inspect")
         return self._get(container_id)
+
+    def container_stats(self, container_id: str) -> ContainerStats:
+        self._call("stats")
+        self._get(container_id)
+        return self.stats.get(container_id, ContainerStats())
 
     def create_container(self, request: ContainerRequest, *, network_id: str, alias: str) -> str:
         self._change("create_container")

@@ -146,6 +146,12 @@ class FakeImages:
         if still is not None and still.state == "paused":
             self._set(still, "unpause", state="running")
 
+    def seal_image(self, source: str, target: str) -> None:
+        self._change("seal_image")
+        committed = self.inspect_image(source)
+        image_id = "sha256:" + hashlib.sha256(f"sealed {committed.id}".encode()).hexdigest()
+        self.add_image(target, image_id=image_id, labels=committed.labels)
+
     def recalls_pause(self, container_id: str) -> bool:
         self._call("recalls_pause")
         return container_id in self._paused_here
@@ -157,6 +163,12 @@ class FakeImages:
         if ref not in self.registry:
             raise EngineError(f"manifest unknown: {ref}")
         return _digest(self.registry[ref])
+
+    def sign_in(self, credential: Credential) -> None:
+        self._call("sign_in")
+        self.asked.append(credential.server)
+        if credential.username == "nobody":
+            raise EngineError("login attempt failed with status: 401 Unauthorized")
 
     # --- of the engine beside ---
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from agent.runtime.session_port import SessionRuntime
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -55,6 +57,19 @@ class Output:
     is_last: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class ContainerStats:
+    """Totals since the container's start; what the engine does not tell is None."""
+
+    cpu_seconds: float | None = None
+    memory_bytes: int | None = None
+    disk_read_bytes: int | None = None
+    disk_write_bytes: int | None = None
+    network_rx_bytes: int | None = None
+    network_tx_bytes: int | None = None
+    processes: int | None = None
+
+
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -73,12 +88,16 @@ class Health:
     message: str = ""
 
 
-class Runtime(Protocol):
+class Runtime(SessionRuntime, Protocol):
     """Calls are safe from several threads. 304, and 404 on removal, count as success."""
 
     def observe(self, look: Look) -> ObservedState: ...
 
     def inspect_container(self, container_id: str) -> ObservedContainer: ...
+
+    def container_stats(self, container_id: str) -> ContainerStats:
+        """Slow on older engines: only where the container's own files cannot be read."""
+        ...
 
     def inspect_image(self, ref: str) -> ObservedImage: ...
 
@@ -132,11 +151,20 @@ class Runtime(Protocol):
         """Blocks. The engine pauses the container meanwhile; it goes on without its caller."""
         ...
 
+    def seal_image(self, source: str, target: str) -> None:
+        """The same files and configuration as `target`, without what an engine notes beside a
+        committed image: the whole environment of its container."""
+        ...
+
     def recalls_pause(self, container_id: str) -> bool:
         """False: the engine was started anew since the container was paused."""
         ...
 
     def registry_digest(self, ref: str, credential: Credential | None) -> str: ...
+
+    def sign_in(self, credential: Credential) -> None:
+        """Raises unless the registry lets the engine in; nothing is kept of it."""
+        ...
 
     def events(self) -> Stream[EngineEvent]: ...
 

@@ -1,10 +1,13 @@
-"""The realtime socket: a nudge means "ask for your state now". Losing it costs speed only."""
+"""The realtime socket: nudges ("ask for your state now") and sessions. Losing it costs speed only.
+
+Text frames are nudges, binary ones belong to sessions.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
@@ -17,8 +20,27 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
+    from websockets.sync.client import ClientConnection
+
 log = logging.getLogger(__name__)
 _RECEIVE_TIMEOUT = 1.0
+_LARGEST_FRAME = 256 * 1024
+
+
+class SessionWire(Protocol):
+    """The sessions of one connection."""
+
+    def frame(self, data: bytes) -> None: ...
+
+    def lost(self) -> None: ...
+
+
+class _NoSessions:
+    def frame(self, data: bytes) -> None:
+        """Nobody asked for any."""
+
+    def lost(self) -> None:
+        """There was nothing."""
 
 
 def socket_url(server_url: str) -> str:
@@ -27,9 +49,9 @@ def socket_url(server_url: str) -> str:
     return urlunsplit((scheme, parts.netloc, f"{parts.path}/ws/agent/", "", ""))
 
 
-class NudgeListener:
+class ServerSocket:
     """Runs until `stop` is set; calls `on_nudge` for each nudge and after each reconnect, because
-    one may have been missed."""
+    one may have been missed. `sessions` gets a way to send, and makes the wire of a connection."""
 
     def __init__(
         self,
@@ -39,12 +61,14 @@ class NudgeListener:
         epoch: Callable[[], int],
         on_nudge: Callable[[], None],
         stop: threading.Event,
+        sessions: Callable[[Callable[[bytes], None]], SessionWire] = lambda send: _NoSessions(),
     ) -> None:
         self._url = socket_url(server_url)
         self._token = token
         self._epoch = epoch
         self._on_nudge = on_nudge
         self._stop = stop
+        self._sessions = sessions
 
     def run(self) -> None:
         backoff = Backoff(first=1.0, limit=30.0)
@@ -65,16 +89,43 @@ class NudgeListener:
             "Trailer-Epoch": str(epoch),
             "Trailer-Protocol": str(PROTOCOL_VERSION),
         }
-        with connect(self._url, additional_headers=headers, proxy=None, close_timeout=1) as socket:
+        with connect(
+            self._url,
+            additional_headers=headers,
+            proxy=None,
+            close_timeout=1,
+            # Terminal bytes and keystrokes: compressing them costs more than it saves.
+            compression=None,
+            max_size=_LARGEST_FRAME,
+        ) as socket:
             backoff.reset()
-            self._on_nudge()
-            while not self._stop.is_set() and self._epoch() == epoch:
-                try:
-                    frame = socket.recv(timeout=_RECEIVE_TIMEOUT)
-                except TimeoutError:
-                    continue
-                if is_nudge(frame):
-                    self._on_nudge()
+            wire = self._sessions(_sender_of(socket))
+            try:
+                self._on_nudge()
+                self._receive(socket, wire, epoch)
+            finally:
+                wire.lost()
+
+    def _receive(self, socket: ClientConnection, wire: SessionWire, epoch: int) -> None:
+        while not self._stop.is_set() and self._epoch() == epoch:
+            try:
+                frame = socket.recv(timeout=_RECEIVE_TIMEOUT)
+            except TimeoutError:
+                continue
+            if isinstance(frame, bytes):
+                wire.frame(frame)
+            elif is_nudge(frame):
+                self._on_nudge()
+
+
+def _sender_of(socket: ClientConnection) -> Callable[[bytes], None]:
+    def send(data: bytes) -> None:
+        try:
+            socket.send(data)
+        except ConnectionClosed as why:
+            raise ConnectionError(str(why)) from why
+
+    return send
 
 
 def is_nudge(frame: str | bytes) -> bool:

@@ -104,6 +104,15 @@ class Journal:
                 (engine_id, kind, object_id),
             )
 
+    def containers_of(self, workspace_id: str) -> list[str]:
+        """Ids of a workspace's containers, oldest first."""
+        with self._database.transaction() as connection:
+            rows = connection.execute(
+                "SELECT engine_id FROM owned WHERE kind = ? AND object_id = ? ORDER BY rowid",
+                (WORKSPACE, workspace_id),
+            ).fetchall()
+        return [row[0] for row in rows]
+
     def disown(self, engine_id: str) -> None:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM owned WHERE engine_id = ?", (engine_id,))

@@ -12,6 +12,7 @@ from agent.protocol.report import (
     CycleReport,
     ImageObserved,
     LeftoversReport,
+    RegistryTested,
     ReportItem,
     ResourceStatus,
     TombstoneDone,
@@ -103,6 +104,8 @@ def coalescing_key(item: ReportItem) -> str | None:
             return f"{item.resource}:{item.object_id}"
         case ImageObserved():
             return f"image:{item.image_id}"
+        case RegistryTested():
+            return f"registry:{item.test_id}"
         case TombstoneDone():
             return f"tombstone:{item.tombstone_id}"
         case BuildStatus():

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from agent import clock
 from agent.diff.images import digest_of
-from agent.errors import AgentError, EngineUnavailable, NotFound, StepFailed
-from agent.protocol.report import BuildStatus
+from agent.errors import AgentError, EngineUnavailable, StepFailed
 from agent.steps import BuildImage, PullImage
 from agent.work.detached import Detached
+from agent.work.long_work import LongWork
 from agent.work.patience import Patience
+from agent.work.pull_problems import pull_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.engine_requests import BuildRequest
     from agent.observed import ObservedImage
+    from agent.protocol.report import BuildStatus
     from agent.runtime.port import Output, Runtime, Stream
 
 _PROGRESS_SECONDS = 0.5
@@ -26,7 +28,7 @@ TRANSFER_IDLE: Final = 120.0
 _LEAVING: Final = "the agent stops"
 
 
-class ImageWork:
+class ImageWork(LongWork[PullImage | BuildImage]):
     """`cancel` may come from any thread and at any moment; the engine's work ends with it."""
 
     is_urgent = False
@@ -40,15 +42,9 @@ class ImageWork:
         write: Callable[[str], None],
         on_progress: Callable[[BuildStatus], None],
     ) -> None:
-        self.step = step
-        self.made_it = False
-        self._runtime = runtime
-        self._timeout = timeout
-        self._write = write
-        self._on_progress = on_progress
+        super().__init__(step, runtime, timeout=timeout, write=write, on_progress=on_progress)
         self._lock = threading.Lock()
         self._stream: Stream[Output] | None = None
-        self._reason = ""
         self._next_progress = 0.0
         self._digest = ""
         self._patience = Patience(total=timeout, idle=self._idle, on_end=self.cancel)
@@ -58,10 +54,6 @@ class ImageWork:
     @property
     def lane(self) -> str:
         return "pull" if isinstance(self.step, PullImage) else "build"
-
-    @property
-    def is_cancelled(self) -> bool:
-        return bool(self._reason)
 
     def claims(self) -> tuple[str, ...]:
         return self.step.claims
@@ -95,16 +87,7 @@ class ImageWork:
         if self._reason:
             return self._ended("")
         self._write(f"Done: {image.id}\n")
-        return BuildStatus(
-            seq=0,
-            image_id=self.step.image_id,
-            build_id=self.step.build_id,
-            status="finished",
-            progress=100,
-            digest=self._digest or digest_of(image, self.ref),
-            engine_id=image.id,
-            size_bytes=image.size_bytes,
-        )
+        return self._finished(image, digest=self._digest or digest_of(image, self.ref))
 
     @property
     def ref(self) -> str:
@@ -121,24 +104,19 @@ class ImageWork:
         if self._reason == _LEAVING:
             return None
         status, message = "failed", problem
+        if not self._reason and isinstance(self.step, PullImage):
+            message = pull_problem(self.ref, problem)
         if self._reason == "timeout":
             message = f"Stopped after {self._timeout:g} seconds, the host's limit."
         elif self._reason == "idle":
             message = f"Stopped because it printed nothing for {self._idle:g} seconds."
         elif self._reason:
             status, message = "cancelled", f"Cancelled: {self._reason}."
-        self._write(f"{message}\n")
-        return BuildStatus(
-            seq=0,
-            image_id=self.step.image_id,
-            build_id=self.step.build_id,
-            status=status,
-            message=message,
-        )
+        return self._over(status, message)
 
     def _make(self) -> ObservedImage:
         step = self.step
-        before = self._present(self.ref)
+        before = self._image(self.ref)
         if before and isinstance(step, PullImage) and step.accept_present:
             self._write(f"{self.ref} is already on this host.\n")
             return before
@@ -151,7 +129,7 @@ class ImageWork:
                 self._runtime.remove_build_containers(step.request.mark)
             self._follow(lambda: self._runtime.build_image(step.request, step.credential))
         # Success is what the engine has, not what its stream said.
-        image = self._present(self.ref)
+        image = self._image(self.ref)
         if image is None:
             raise StepFailed(f"The engine reported success, but {self.ref} is not there.")
         self.made_it = before is None or before.id != image.id
@@ -170,7 +148,7 @@ class ImageWork:
     def _push(self, step: BuildImage, image: ObservedImage) -> None:
         """The engine pushes only what carries the target's name: it does for that while."""
         target = step.push_to
-        before = self._present(target)
+        before = self._image(target)
         self._runtime.tag_image(image.id, target)
         try:
             self._follow(lambda: self._runtime.push_image(target, step.push_credential))
@@ -228,23 +206,9 @@ class ImageWork:
             stream.close()
         return stream
 
-    def _present(self, ref: str) -> ObservedImage | None:
-        try:
-            return self._runtime.inspect_image(ref)
-        except NotFound:
-            return None
-
     def _report(self, progress: int) -> None:
         now = clock.monotonic()
         if now < self._next_progress:
             return
         self._next_progress = now + _PROGRESS_SECONDS
-        self._on_progress(
-            BuildStatus(
-                seq=0,
-                image_id=self.step.image_id,
-                build_id=self.step.build_id,
-                status="building",
-                progress=progress,
-            )
-        )
+        self._on_progress(self._status("building", progress=progress))

@@ -40,6 +40,8 @@ class LogShipper:
         self._total = 0
         self._dropped = 0
         self._offset = 0
+        # What was taken from the waiting and has not arrived yet.
+        self._in_flight = 0
         self._next_batch = 0.0
         self._closing = False
         self._over = threading.Event()
@@ -49,6 +51,13 @@ class LogShipper:
     @property
     def sent_bytes(self) -> int:
         return self._offset
+
+    @property
+    def total_bytes(self) -> int:
+        """How long the stored log will be once all of it has arrived; final after `close`."""
+        with self._condition:
+            on_the_way = self._in_flight + len(self._gap()) + self._waiting_bytes
+            return self._offset + on_the_way
 
     @property
     def held_bytes(self) -> int:
@@ -93,7 +102,7 @@ class LogShipper:
         while batch := self._next():
             while batch:
                 try:
-                    batch = self._send(batch)
+                    batch = self._sent(batch)
                     backoff.reset()
                     failures = 0
                 except ServerUnavailable:
@@ -105,6 +114,7 @@ class LogShipper:
                 except ServerError:
                     # Refused for good (the build is gone): its output has no reader.
                     batch = b""
+                    self._arrived(self._offset, batch)
         self._over.set()
 
     def _next(self) -> bytes:
@@ -118,27 +128,36 @@ class LogShipper:
             return self._take()
 
     def _take(self) -> bytes:
-        pieces = bytearray()
-        if self._dropped:
-            pieces += f"\n… {self._dropped} bytes of output left out …\n".encode()
-            self._dropped = 0
+        pieces = bytearray(self._gap())
+        self._dropped = 0
         while self._waiting and len(pieces) < BATCH_BYTES:
             piece = self._waiting.popleft()
             self._waiting_bytes -= len(piece)
             pieces += piece
+        self._in_flight = len(pieces)
         return bytes(pieces)
 
-    def _send(self, batch: bytes) -> bytes:
+    def _gap(self) -> bytes:
+        if not self._dropped:
+            return b""
+        return f"\n… {self._dropped} bytes of output left out …\n".encode()
+
+    def _sent(self, batch: bytes) -> bytes:
         """What is still to be sent. A reply that got lost shows as an offset inside the batch."""
         epoch = self._epoch()
         if not epoch:
             raise ServerUnavailable("No session is open.")
         try:
-            self._offset = self._server.append_log(
+            offset = self._server.append_log(
                 self._build_id, epoch=epoch, offset=self._offset, data=batch
             )
         except LogOffsetMoved as moved:
             known = moved.offset - self._offset
-            self._offset = moved.offset
-            return batch[known:] if 0 < known <= len(batch) else batch
-        return b""
+            rest = batch[known:] if 0 < known <= len(batch) else batch
+            return self._arrived(moved.offset, rest)
+        return self._arrived(offset, b"")
+
+    def _arrived(self, offset: int, rest: bytes) -> bytes:
+        with self._condition:
+            self._offset, self._in_flight = offset, len(rest)
+        return rest

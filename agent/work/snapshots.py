@@ -9,18 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent import clock
-from agent.engine_requests import BuildRequest, CommitRequest
+from agent.engine_requests import CommitRequest
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound, StepFailed
 from agent.protocol import naming
-from agent.protocol.report import BuildStatus
+from agent.steps import SnapshotImage
 from agent.work.detached import Detached
+from agent.work.long_work import LongWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.observed import ObservedImage
+    from agent.protocol.report import BuildStatus
     from agent.runtime.port import Runtime
-    from agent.steps import SnapshotImage
 
 _POLL = 0.25
 # After its image is there, the engine wakes the container by itself.
@@ -31,7 +32,7 @@ class Interrupted(AgentError):
     """Neither made nor refused: to be tried again, by this agent or the next one."""
 
 
-class SnapshotWork:
+class SnapshotWork(LongWork[SnapshotImage]):
     """`cancel` lets the container run again at once; what the engine still makes is removed."""
 
     lane = "snapshot"
@@ -45,12 +46,7 @@ class SnapshotWork:
         write: Callable[[str], None],
         on_progress: Callable[[BuildStatus], None],
     ) -> None:
-        self.step = step
-        self.made_it = False
-        self._runtime = runtime
-        self._timeout = timeout
-        self._write = write
-        self._on_progress = on_progress
+        super().__init__(step, runtime, timeout=timeout, write=write, on_progress=on_progress)
         self._deadline = 0.0
         self._reason = "cancel requested" if step.cancelled else ""
         self._leaving = False
@@ -63,10 +59,6 @@ class SnapshotWork:
     def is_urgent(self) -> bool:
         """What a dead agent began may have left the container paused."""
         return self.step.resumed
-
-    @property
-    def is_cancelled(self) -> bool:
-        return bool(self._reason)
 
     def claims(self) -> tuple[str, ...]:
         return self.step.claims if self._holds_workspace else (self.step.key,)
@@ -100,15 +92,7 @@ class SnapshotWork:
             return self._failed("")
         self.made_it = True
         self._write(f"Done: {image.id}, {image.size_bytes} bytes\n")
-        return BuildStatus(
-            seq=0,
-            image_id=self.step.image_id,
-            build_id=self.step.build_id,
-            status="finished",
-            progress=100,
-            engine_id=image.id,
-            size_bytes=image.size_bytes,
-        )
+        return self._finished(image)
 
     def _make(self) -> ObservedImage:
         found = self._await_outcome() if self.step.resumed else None
@@ -212,7 +196,7 @@ class SnapshotWork:
     @property
     def _commit_ref(self) -> str:
         """The engine keeps the container's whole environment beside a committed image. With
-        secrets in it, the image that is kept is a child of the committed one, which has none."""
+        secrets in it, the image that is kept is a copy without that, and the first one goes."""
         if not self.step.blank_env:
             return self.step.ref
         return self.step.ref.rpartition(":")[0] + ":committed"
@@ -222,12 +206,7 @@ class SnapshotWork:
         if committed == step.ref:
             return image
         if self._made_at(step.ref) is None:
-            request = BuildRequest(
-                ref=step.ref, dockerfile=f"FROM {committed}", labels=dict(step.labels)
-            )
-            for output in self._runtime.build_image(request, None):
-                if output.error:
-                    raise StepFailed(output.error)
+            self._runtime.seal_image(committed, step.ref)
         self._runtime.remove_image(committed)
         return self._runtime.inspect_image(step.ref)
 
@@ -241,8 +220,7 @@ class SnapshotWork:
             self._clear()
         except EngineError as trouble:
             self._write(f"What was made could not be removed: {trouble}\n")
-        self._write(f"{message}\n")
-        return self._status(status, message)
+        return self._over(status, message)
 
     def _clear(self) -> None:
         """Whatever an earlier or broken try left under our names goes."""
@@ -272,12 +250,6 @@ class SnapshotWork:
             # Gone, or the engine is away: then the next look finds it paused and wakes it.
             return
 
-    def _image(self, ref: str) -> ObservedImage | None:
-        try:
-            return self._runtime.inspect_image(ref)
-        except NotFound:
-            return None
-
     def _say_once(self, text: str) -> None:
         if text != self._said:
             self._said = text
@@ -286,12 +258,3 @@ class SnapshotWork:
     def _raise_if_leaving(self) -> None:
         if self._leaving:
             raise Interrupted("The agent stops; the snapshot goes on later.")
-
-    def _status(self, status: str, message: str = "") -> BuildStatus:
-        return BuildStatus(
-            seq=0,
-            image_id=self.step.image_id,
-            build_id=self.step.build_id,
-            status=status,
-            message=message,
-        )

@@ -205,7 +205,7 @@ class Works:
         if shipper is not None:
             shipper.close(patience=_FLUSH_PATIENCE)
             if result is not None:
-                result = msgspec.structs.replace(result, log_bytes=shipper.sent_bytes)
+                result = msgspec.structs.replace(result, log_bytes=shipper.total_bytes)
         return result
 
     def _tried_too_often(self, step: LongStep) -> BuildStatus | None:

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from hosts.choices import HostStatus
 from hosts.models import Cycle, Host, Network, Volume
 from hosts.status import host_badge, is_fresh, resource_badge
+from trailer import policy
 
 
 class RouterOutput(serializers.Serializer[Host]):
@@ -84,7 +85,8 @@ class HostOutput(serializers.ModelSerializer[Host]):
             *("metrics", "agent_image", "maintenance_schedule", "status", "status_label"),
             *("fresh", "allowed_actions", "message", "last_heartbeat", "agent_version", "engine"),
             *("capabilities", "cpu_count", "memory_bytes", "disk_free_bytes"),
-            *("disk_total_bytes", "gpus", "interfaces", "revision", "created_at", "updated_at"),
+            *("disk_total_bytes", "clock_skew_seconds", "gpus", "interfaces"),
+            *("revision", "created_at", "updated_at"),
         )
         read_only_fields = fields
 
@@ -99,7 +101,8 @@ class HostOutput(serializers.ModelSerializer[Host]):
         return is_fresh(host, timezone.now())
 
     def get_allowed_actions(self, host: Host) -> list[str]:
-        return list(host_badge(host, timezone.now()).actions)
+        actor = self.context["request"].user
+        return policy.allowed_of(actor, host, host_badge(host, timezone.now()).actions)
 
 
 class EnrolmentOutput(serializers.Serializer[Any]):

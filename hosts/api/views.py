@@ -9,12 +9,15 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from hosts.api import filters, inputs, outputs
+from hosts.api.metrics import HostMetricsMixin
 from hosts.models import Cycle, Host, Network, Volume
 from hosts.selectors import cycles_of, host_for, leftovers_of
 from hosts.services.enrolment import enrolment_create
 from hosts.services.hosts import host_confirm_state, host_create, host_delete, host_update
 from hosts.services.networks import network_create, network_delete, network_update
 from hosts.services.volumes import volume_create, volume_delete
+from trailer.access.api.views import CapabilitiesMixin, GrantsMixin
+from trailer.api.permissions import AdminScopeToChange, SignedInWithScope
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
 from trailer.api.views import ResourceViewSet
@@ -23,9 +26,10 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-class HostViewSet(ResourceViewSet[Host]):
+class HostViewSet(CapabilitiesMixin, HostMetricsMixin, ResourceViewSet[Host]):
     queryset = Host.objects.all()
     serializer_class = outputs.HostOutput
+    permission_classes = (SignedInWithScope, AdminScopeToChange)
     filterset_class = filters.HostFilter
     search_fields: ClassVar = ["name", "description"]
     ordering_fields: ClassVar = ["name", "last_heartbeat", "created_at", "updated_at"]
@@ -90,7 +94,7 @@ class HostViewSet(ResourceViewSet[Host]):
         return self.answer(host.pk, 202)
 
 
-class NetworkViewSet(ResourceViewSet[Network]):
+class NetworkViewSet(GrantsMixin, ResourceViewSet[Network]):
     queryset = Network.objects.select_related("host", "owner")
     serializer_class = outputs.NetworkOutput
     filterset_class = filters.NetworkFilter
@@ -128,7 +132,7 @@ class NetworkViewSet(ResourceViewSet[Network]):
         return Response(status=204)
 
 
-class VolumeViewSet(ResourceViewSet[Volume]):
+class VolumeViewSet(GrantsMixin, ResourceViewSet[Volume]):
     """A volume has nothing to change: it is made and deleted."""
 
     queryset = Volume.objects.select_related("host", "owner")

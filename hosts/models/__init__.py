@@ -4,6 +4,7 @@ from hosts.models.cycle import Cycle
 from hosts.models.document import HostDocument
 from hosts.models.enrolment import AgentToken, Enrolment
 from hosts.models.host import Host
+from hosts.models.metrics import GpuSample, HostSample, HostUsage, RollupMark, Sample
 from hosts.models.network import Network
 from hosts.models.tombstone import Tombstone
 from hosts.models.volume import Volume
@@ -12,9 +13,14 @@ __all__ = [
     "AgentToken",
     "Cycle",
     "Enrolment",
+    "GpuSample",
     "Host",
     "HostDocument",
+    "HostSample",
+    "HostUsage",
     "Network",
+    "RollupMark",
+    "Sample",
     "Tombstone",
     "Volume",
 ]

@@ -75,6 +75,8 @@ class Host(models.Model):
     memory_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
     disk_free_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
     disk_total_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
+    # How far the agent's clock is ahead of the server's.
+    clock_skew_seconds = models.IntegerField(null=True, blank=True, editable=False)
     message = models.TextField(blank=True, editable=False)
     leftovers = models.JSONField(default=list, blank=True, editable=False)
     leftovers_epoch = models.PositiveBigIntegerField(default=0, editable=False)

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from hosts.models import AgentToken, Enrolment, Host
 from trailer import policy, secrets
+from trailer.audit.record import record
 from trailer.errors import NotAllowed
 from trailer.rows import row_lock
 
@@ -42,6 +43,7 @@ def enrolment_create(*, actor: Actor, host: Host) -> NewEnrolment:
         row = Enrolment.objects.create(
             host=host, digest=secrets.digest(token), expires_at=now + LIFETIME, created_by=actor
         )
+        record("host.enrol", host, actor=actor)
     return NewEnrolment(token=token, expires_at=row.expires_at, command=agent_command(token))
 
 

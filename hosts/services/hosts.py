@@ -12,6 +12,8 @@ from hosts.models import Host
 from hosts.services.desired import host_desired_changed
 from hosts.services.fields import HOST_COLUMNS, HostFields, check_host
 from trailer import events, policy
+from trailer.access.capabilities import capabilities_forget
+from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
 from trailer.rows import row_lock
@@ -33,6 +35,7 @@ def host_create(*, actor: Actor, **fields: Unpack[HostFields]) -> Host:
     try:
         with transaction.atomic():
             host.save(force_insert=True)
+            record("host.create", host, actor=actor, changes=differences({}, values))
             events.publish("host", host.pk)
     except IntegrityError as error:
         raise _name_taken(host.name) from error
@@ -50,6 +53,7 @@ def host_confirm_state(*, actor: Actor, host: Host) -> Host:
             state_epoch=F("state_epoch") + 1, revision=F("revision") + 1
         )
         host_desired_changed(host.pk)
+        record("host.confirm_state", host, actor=actor)
         events.publish("host", host.pk)
     return Host.objects.get(pk=host.pk)
 
@@ -67,6 +71,7 @@ def host_update(
         with transaction.atomic():
             current = row_lock(Host.objects.all(), host.pk)
             check_revision(current.revision, expected_revision)
+            before = {name: getattr(current, name) for name in HOST_COLUMNS}
             changed = _apply(current, cast("Mapping[str, Any]", fields))
             if not changed:
                 return current
@@ -77,6 +82,7 @@ def host_update(
                 **changed, revision=F("revision") + 1, updated_at=timezone.now()
             )
             host_desired_changed(current.pk)
+            record("host.update", current, actor=actor, changes=differences(before, changed))
             events.publish("host", current.pk)
     except IntegrityError as error:
         raise _name_taken(str(fields.get("name"))) from error
@@ -97,6 +103,8 @@ def host_delete(*, actor: Actor, host: Host, expected_revision: int | None = Non
             raise Conflict(
                 f"Host {current.name} still holds {holds}. Delete them first.", code="in_use"
             )
+        capabilities_forget(current.pk)
+        record("host.delete", current, actor=actor)
         events.publish("host", current.pk, deleted=True)
         current.delete()
 

@@ -12,6 +12,8 @@ from hosts.cidr import check_addresses, overlapping
 from hosts.models import Host, Network
 from hosts.services.desired import host_desired_changed, tombstone_create
 from trailer import events, policy
+from trailer.access.grants import grants_forget
+from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
 from trailer.rows import row_get, row_lock
@@ -37,7 +39,7 @@ def network_create(
     *, actor: Actor, host: Host, name: str, **fields: Unpack[NetworkFields]
 ) -> Network:
     policy.require(actor, "network.create")
-    policy.require(actor, "host.view", host)
+    policy.require(actor, "host.networks", host)
     values = cast("dict[str, Any]", fields)
     network = Network(owner=actor, host=host, name=name, **values)
     check_resource_name(name)
@@ -51,6 +53,7 @@ def network_create(
         _check_free(network)
         network.save(force_insert=True)
         host_desired_changed(host.pk)
+        record("network.create", network, actor=actor, changes=differences({}, values))
         events.publish("network", network.pk)
     return network
 
@@ -94,6 +97,8 @@ def network_delete(
             object_id=current.pk,
             name=naming.network_name(current.name),
         )
+        grants_forget(current)
+        record("network.delete", current, actor=actor)
         events.publish("network", current.pk, deleted=True)
         current.delete()
 

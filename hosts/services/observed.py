@@ -70,6 +70,7 @@ def cycle_record(host: Host, item: CycleReport, epoch: int) -> bool:
         )
         if created:
             _trim_cycles(host)
+            events.publish("host", host.pk)
     return created
 
 

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from hosts.models import Host
+from hosts.services.observed import reported_time
 from hosts.status import is_fresh, silence_limit
 from trailer import events
 from trailer.errors import Conflict
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from agent.protocol.session import Heartbeat, SessionRequest
 
-# Free disk space moves all the time; the rest is worth telling the browsers when it moves.
-_QUIET_COLUMNS = frozenset({"disk_free_bytes"})
+# These move all the time; the rest is worth telling the browsers when it moves.
+_QUIET_COLUMNS = frozenset({"disk_free_bytes", "clock_skew_seconds"})
 _MESSAGE_LIMIT = 4096
 _INTEGER = 2**31 - 1
 
@@ -49,7 +50,7 @@ def host_heartbeat(host: Host, heartbeat: Heartbeat) -> bool:
                 f"A newer agent of host {current.name} has taken over.", code="superseded"
             )
         came_back = current.silent_published or not is_fresh(current, now)
-        observed = _observed(heartbeat)
+        observed = _observed(heartbeat, now)
         changed = {k: v for k, v in observed.items() if getattr(current, k) != v}
         Host.objects.filter(pk=host.pk).update(
             **changed, last_heartbeat=now, silent_published=False
@@ -76,7 +77,24 @@ def hosts_mark_silent(now: datetime) -> list[UUID]:
     return silent
 
 
-def _observed(heartbeat: Heartbeat) -> dict[str, Any]:
+def next_beat(host: Host, now: datetime) -> float:
+    """Seconds until this host's own place in its interval: agents that came all at once, after a
+    restart of the server, are spread evenly with their next beat, and stay so."""
+    interval = float(host.heartbeat_interval)
+    place = host.pk.int % 10_000 / 10_000 * interval
+    wait = (place - now.timestamp() % interval) % interval
+    return round(wait if wait >= interval / 2 else wait + interval, 3)
+
+
+def _skew(heartbeat: Heartbeat, now: datetime) -> int | None:
+    """How far the agent's clock is ahead; shown to people, nothing is decided by it."""
+    told = reported_time(heartbeat.agent_time)
+    if told is None:
+        return None
+    return max(-_INTEGER, min(_INTEGER, round((told - now).total_seconds())))
+
+
+def _observed(heartbeat: Heartbeat, now: datetime) -> dict[str, Any]:
     """Columns to store. What an agent can't tell while its engine is down keeps its last value."""
     columns: dict[str, Any] = {
         "agent_version": stored_text(heartbeat.agent_version, 64),
@@ -84,6 +102,7 @@ def _observed(heartbeat: Heartbeat) -> dict[str, Any]:
         "interfaces": _plain(heartbeat.interfaces),
         "disk_free_bytes": stored_number(heartbeat.disk_free_bytes),
         "disk_total_bytes": stored_number(heartbeat.disk_total_bytes),
+        "clock_skew_seconds": _skew(heartbeat, now),
     }
     if heartbeat.engine is not None:
         columns["engine"] = _plain(heartbeat.engine)

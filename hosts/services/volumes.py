@@ -13,6 +13,8 @@ from hosts.choices import TombstoneKind, VolumeKind
 from hosts.models import Host, Volume
 from hosts.services.desired import host_desired_changed, tombstone_create
 from trailer import events, policy
+from trailer.access.grants import grants_forget
+from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
 from trailer.rows import row_get, row_lock
@@ -41,12 +43,12 @@ def volume_create(
 ) -> Volume:
     policy.require(actor, "volume.create")
     policy.require(actor, "host.view", host)
+    policy.require(actor, "host.bind" if kind == VolumeKind.BIND else "host.volumes", host)
     check_resource_name(name)
     check_text({"source": source})
     volume = Volume(owner=actor, host=host, name=name, kind=kind, source=source)
     check_columns(volume, ("name", "kind", "source"))
     if kind == VolumeKind.BIND:
-        policy.require(actor, "volume.create_bind")
         volume.source = _checked_source(source)
     elif source:
         raise Invalid.field("source", "Only a bind mount has a source; leave it out.")
@@ -59,6 +61,8 @@ def volume_create(
             )
         volume.save(force_insert=True)
         host_desired_changed(host.pk)
+        made = {"kind": volume.kind, "source": volume.source}
+        record("volume.create", volume, actor=actor, changes=differences({}, made))
         events.publish("volume", volume.pk)
     return volume
 
@@ -93,6 +97,8 @@ def volume_delete(
             )
         else:
             host_desired_changed(current.host_id)
+        grants_forget(current)
+        record("volume.delete", current, actor=actor)
         events.publish("volume", current.pk, deleted=True)
         current.delete()
 

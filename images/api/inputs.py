@@ -17,6 +17,12 @@ class RegistryInput(StrictSerializer):
     password = OptionalText(max_length=8192, write_only=True)
 
 
+class RegistryTestInput(StrictSerializer):
+    host = Identifier(
+        required=False, help_text="Which host tries it; by default one that answers."
+    )
+
+
 class FileInput(StrictSerializer):
     path = Text(max_length=255)
     content = Text(allow_blank=True)

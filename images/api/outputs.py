@@ -5,12 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from hosts.status import is_fresh
-from images.models import Build, Image, Registry
+from images.models import Build, Image, Registry, RegistryTest
 from images.selectors import update_available
-from images.status import image_badge, image_badge_of
+from images.status import (
+    image_badge,
+    image_badge_of,
+    newest_test,
+    registry_badge,
+    registry_message,
+)
+from trailer import policy
+
+
+class RegistryTestOutput(serializers.ModelSerializer[RegistryTest]):
+    class Meta:
+        model = RegistryTest
+        fields = ("host", "created_at", "finished_at")
+        read_only_fields = fields
 
 
 class RegistryOutput(serializers.ModelSerializer[Registry]):
@@ -18,13 +33,32 @@ class RegistryOutput(serializers.ModelSerializer[Registry]):
 
     owner = serializers.CharField(source="owner.username")
     has_password = serializers.SerializerMethodField()
+    status = serializers.SerializerMethodField()
+    status_label = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
+    test = serializers.SerializerMethodField(help_text="The newest try; null before the first.")
 
     class Meta:
         model = Registry
         fields = (
             *("id", "server", "username", "has_password", "owner", "created_at", "updated_at"),
+            *("status", "status_label", "message", "test"),
         )
         read_only_fields = fields
+
+    def get_status(self, registry: Registry) -> str:
+        return registry_badge(registry, timezone.now()).value
+
+    def get_status_label(self, registry: Registry) -> str:
+        return registry_badge(registry, timezone.now()).label
+
+    def get_message(self, registry: Registry) -> str:
+        return registry_message(registry, timezone.now())
+
+    @extend_schema_field(RegistryTestOutput(allow_null=True))
+    def get_test(self, registry: Registry) -> Any:
+        test = newest_test(registry)
+        return None if test is None else RegistryTestOutput(test).data
 
     def get_has_password(self, registry: Registry) -> bool:
         return bool(registry.password_token)
@@ -66,7 +100,8 @@ class ImageOutput(serializers.ModelSerializer[Image]):
         return is_fresh(image.host, timezone.now())
 
     def get_allowed_actions(self, image: Image) -> list[str]:
-        return list(image_badge_of(image).actions)
+        actor = self.context["request"].user
+        return policy.allowed_of(actor, image, image_badge_of(image).actions)
 
     def get_update_available(self, image: Image) -> bool:
         return update_available(image)

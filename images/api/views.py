@@ -26,6 +26,8 @@ from images.services.images import (
 )
 from images.services.logs import build_log_read
 from images.services.registries import registry_create, registry_delete, registry_update
+from images.services.registry_tests import registry_test
+from trailer.access.api.views import GrantsMixin
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
 from trailer.api.views import JsonWhateverIsAccepted, ResourceViewSet
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class RegistryViewSet(ResourceViewSet[Registry]):
-    queryset = Registry.objects.select_related("owner")
+    queryset = Registry.objects.select_related("owner", "test__host")
     serializer_class = outputs.RegistryOutput
     filterset_class = filters.RegistryFilter
     search_fields: ClassVar = ["server", "username"]
@@ -59,8 +61,21 @@ class RegistryViewSet(ResourceViewSet[Registry]):
         registry_delete(actor=request.user, registry=self.get_object())
         return Response(status=204)
 
+    @extend_schema(request=inputs.RegistryTestInput, responses={202: outputs.RegistryOutput})
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, pk: str) -> Response:
+        """Have a host sign in with the credential; the answer follows in `status`."""
+        data = self.given(inputs.RegistryTestInput)
+        wanted = data.get("host")
+        registry = registry_test(
+            actor=request.user,
+            registry=self.get_object(),
+            host=host_for(actor=request.user, host_id=wanted) if wanted else None,
+        )
+        return self.answer(registry.pk, 202)
 
-class ImageViewSet(ResourceViewSet[Image]):
+
+class ImageViewSet(GrantsMixin, ResourceViewSet[Image]):
     queryset = Image.objects.select_related("host", "owner")
     serializer_class = outputs.ImageOutput
     filterset_class = filters.ImageFilter

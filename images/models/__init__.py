@@ -2,6 +2,6 @@
 
 from images.models.build import Build, BuildLogChunk
 from images.models.image import Image
-from images.models.registry import Registry
+from images.models.registry import Registry, RegistryTest
 
-__all__ = ["Build", "BuildLogChunk", "Image", "Registry"]
+__all__ = ["Build", "BuildLogChunk", "Image", "Registry", "RegistryTest"]

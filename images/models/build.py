@@ -38,6 +38,8 @@ class Build(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Bytes received so far; the agent continues from here.
     log_bytes = models.PositiveBigIntegerField(default=0, editable=False)
+    # How many there will be, as the agent said when it ended; unknown until then.
+    log_expected = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
     report_epoch = models.PositiveBigIntegerField(default=0, editable=False)
     report_seq = models.PositiveBigIntegerField(default=0, editable=False)
 

@@ -1,4 +1,4 @@
-"""A registry credential; sent only to that exact server."""
+"""A registry credential, sent only to that exact server, and the newest try of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
+from hosts.models import Host
+from images.choices import RegistryStatus
 from trailer.visibility import VisibleManager
 
 
@@ -34,3 +36,22 @@ class Registry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.username}@{self.server}" if self.username else self.server
+
+
+class RegistryTest(models.Model):
+    """Made by the engine of one host, as a pull would be; a new one takes its place."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    registry = models.OneToOneField(Registry, on_delete=models.CASCADE, related_name="test")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="registry_tests")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    # Observed: written only by ingest.
+    status = models.CharField(
+        max_length=10, choices=RegistryStatus, default=RegistryStatus.TESTING, editable=False
+    )
+    message = models.TextField(blank=True, editable=False)
+    finished_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    def __str__(self) -> str:
+        return f"test of {self.registry_id} on {self.host_id}"

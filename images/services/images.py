@@ -26,7 +26,9 @@ from images.services.queue import UNDER_WAY, build_end, build_queue
 from images.services.rules import check_name_is_free, check_unused
 from images.services.snapshots import check_snapshot_retry
 from trailer import events, policy
-from trailer.errors import Conflict, Invalid
+from trailer.access.grants import grants_forget
+from trailer.audit.record import differences, record
+from trailer.errors import Conflict, Invalid, NotAllowed
 from trailer.revisions import check_revision
 from trailer.rows import row_get, row_lock
 
@@ -41,7 +43,7 @@ def image_create(
 ) -> Image:
     """The first build or pull is queued at once."""
     policy.require(actor, "image.create")
-    policy.require(actor, "host.view", host)
+    policy.require(actor, "host.images", host)
     if kind == ImageKind.SNAPSHOT:
         raise Invalid.field(
             "kind",
@@ -59,6 +61,7 @@ def image_create(
         check_name_is_free(image.name, host_id=host.pk)
         image.save(force_insert=True)
         build_queue(image, trigger=BuildTrigger.CREATED, actor=actor)
+        record("image.create", image, actor=actor, changes=differences({}, _told(fields)))
         events.publish("image", image.pk)
     return Image.objects.get(pk=image.pk)
 
@@ -75,11 +78,11 @@ def image_update(
     with transaction.atomic():
         current = _locked(image)
         check_revision(current.revision, expected_revision)
+        before = {name: getattr(current, name) for name in IMAGE_COLUMNS}
         changed = _apply(current, cast("Mapping[str, Any]", fields))
         if not changed:
             return current
-        if changed.get("registry") is not None:
-            policy.require(actor, "registry.view", current.registry)
+        _check_credential(actor, current, set(changed))
         if current.kind == ImageKind.SNAPSHOT and set(changed) & SOURCE_COLUMNS:
             raise Invalid(
                 "What a snapshot holds can't be changed. Take another one from the workspace."
@@ -95,6 +98,8 @@ def image_update(
         if set(changed) & SOURCE_COLUMNS:
             build_queue(current, trigger=BuildTrigger.CHANGED, actor=actor)
         host_desired_changed(current.host_id)
+        changes = differences(_told(before), _told(changed))
+        record("image.update", current, actor=actor, changes=changes)
         events.publish("image", current.pk)
     return Image.objects.get(pk=image.pk)
 
@@ -117,6 +122,7 @@ def image_build(*, actor: Actor, image: Image, expected_revision: int | None = N
         if current.kind == ImageKind.SNAPSHOT:
             check_snapshot_retry(actor, current)
         build_queue(current, trigger=BuildTrigger.REQUESTED, actor=actor)
+        record("image.build", current, actor=actor)
         events.publish("image", current.pk)
     return Image.objects.get(pk=image.pk)
 
@@ -134,6 +140,7 @@ def image_cancel(*, actor: Actor, image: Image, expected_revision: int | None = 
                 code="nothing_under_way",
             )
         build_end(current, build)
+        record("image.cancel", current, actor=actor)
     return Image.objects.get(pk=image.pk)
 
 
@@ -147,6 +154,7 @@ def image_check(*, actor: Actor, image: Image, expected_revision: int | None = N
             raise Conflict(reason, code="not_watched")
         Image.objects.filter(pk=current.pk).update(check_requested=F("check_requested") + 1)
         host_desired_changed(current.host_id)
+        record("image.check", current, actor=actor)
         events.publish("image", current.pk)
     return Image.objects.get(pk=image.pk)
 
@@ -167,6 +175,8 @@ def image_delete(*, actor: Actor, image: Image, expected_revision: int | None = 
                 object_id=current.pk,
                 name=ref,
             )
+        grants_forget(current)
+        record("image.delete", current, actor=actor)
         events.publish("image", current.pk, deleted=True)
         current.delete()
 
@@ -184,6 +194,27 @@ def _apply(image: Image, fields: Mapping[str, Any]) -> dict[str, Any]:
             changed[name] = fields[name]
             setattr(image, name, fields[name])
     return changed
+
+
+def _check_credential(actor: Actor, image: Image, changed: set[str]) -> None:
+    """Who may change what is pulled or pushed with a credential uses it: editing is not enough."""
+    if image.registry is None or not changed & (SOURCE_COLUMNS | {"registry", "push"}):
+        return
+    if not policy.allows(actor, "registry.view", image.registry):
+        raise NotAllowed(
+            f"The image {image.name} uses a credential for {image.registry.server} that is not "
+            "yours. Ask its owner for this change, or choose another registry."
+        )
+
+
+def _told(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """For the audit: references by their text, files by their paths."""
+    told = dict(fields)
+    if told.get("registry") is not None:
+        told["registry"] = str(told["registry"])
+    if "files" in told:
+        told["files"] = [str(item.get("path")) for item in told["files"] or []]
+    return told
 
 
 def _is_shared(image: Image, ref: str) -> bool:

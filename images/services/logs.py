@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
+from django.utils import timezone
 
 from hosts.services.observed import reported_id
 from images.choices import TERMINAL_BUILD_STATUSES
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 HEAD_LIMIT: Final = 1024 * 1024
 TAIL_LIMIT: Final = 4 * 1024 * 1024
 CHUNK_LIMIT: Final = 64 * 1024
+# An agent that died over the last lines never sends them: a log is not waited for longer.
+LATE_LIMIT: Final = timedelta(minutes=5)
 
 
 def build_log_append(host: Host, build_id: UUID | str, offset: int, data: bytes) -> int:
@@ -47,6 +51,9 @@ def build_log_append(host: Host, build_id: UUID | str, offset: int, data: bytes)
         Build.objects.filter(pk=build.pk).update(log_bytes=size)
         _trim(build, size)
         events.publish("build", build.pk)
+        if build.status in TERMINAL_BUILD_STATUSES:
+            # Readers that were told the log is complete hear that there is more.
+            events.publish("image", build.image_id)
     return size
 
 
@@ -57,7 +64,9 @@ def build_log_read(
 
     Offsets count the bytes the build wrote; where its middle was trimmed, a line says so.
     """
-    current = Build.objects.only("status", "log_bytes").get(pk=build.pk)
+    current = Build.objects.only("status", "log_bytes", "log_expected", "finished_at").get(
+        pk=build.pk
+    )
     position = min(max(offset, 0), current.log_bytes)
     end = current.log_bytes
     found: list[bytes] = []
@@ -74,12 +83,21 @@ def build_log_read(
         position += len(part)
         if room == 0:
             break
-    over = current.status in TERMINAL_BUILD_STATUSES and position >= end
+    over = position >= end and _is_whole(current)
     text = b"".join(found)
     if not over:
         cut = _unfinished(text)
         text, position = text[: len(text) - cut], position - cut
     return text, position, over
+
+
+def _is_whole(build: Build) -> bool:
+    """The build is over and all it wrote is here; its result may overtake its last lines."""
+    if build.status not in TERMINAL_BUILD_STATUSES:
+        return False
+    if build.log_bytes >= (build.log_expected or 0) or build.finished_at is None:
+        return True
+    return timezone.now() - build.finished_at > LATE_LIMIT
 
 
 def _parts(start: int, data: bytes) -> list[tuple[int, bytes]]:

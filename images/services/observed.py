@@ -105,6 +105,8 @@ def _build_columns(build: Build, item: BuildReport) -> dict[str, Any]:
         columns["started_at"] = now
     if item.status in TERMINAL_BUILD_STATUSES:
         columns["finished_at"] = now
+        if item.log_bytes is not None:
+            columns["log_expected"] = stored_number(item.log_bytes)
     if item.status == BuildStatus.FINISHED:
         columns |= _result(item)
     return columns
@@ -155,8 +157,8 @@ def _image_columns(image: Image, item: ImageObserved) -> dict[str, Any]:
 
 
 def _wanted_build(image: Image, item: ImageObserved, host: Host) -> BuildTrigger | None:
-    """A failed image is not made again by itself, since it might fail for ever; but a pull whose
-    registry answers again is."""
+    """A failed pull whose registry was seen with something newer is due again at once; see
+    `retries` for all others."""
     if not image.enabled or image.kind == ImageKind.SNAPSHOT:
         return None
     if image.status == BuildStatus.FAILED:

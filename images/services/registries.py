@@ -10,7 +10,10 @@ from django.utils import timezone
 from hosts.services.desired import host_desired_changed
 from images.models import Registry
 from images.refs import normalise_server
+from images.services.registry_tests import registry_test_forget
+from images.services.retries import pulls_retry_with
 from trailer import events, policy, secrets
+from trailer.audit.record import record
 from trailer.errors import Conflict
 from trailer.rows import row_lock
 from trailer.validation import check_columns, check_string, check_text
@@ -42,6 +45,7 @@ def registry_create(
     check_columns(registry, ("server", "username"))
     with transaction.atomic():
         registry.save(force_insert=True)
+        record("registry.create", registry, actor=actor)
         events.publish("registry", registry.pk)
     return registry
 
@@ -62,11 +66,15 @@ def registry_update(
             password = fields["password"]
             current.password_token = secrets.encrypt(password) if password else ""
         check_columns(current, ("server", "username"))
+        registry_test_forget(current)
         current.updated_at = timezone.now()
         current.save(update_fields=["server", "username", "password_token", "updated_at"])
         # The credential travels in the state documents of the hosts that use it.
         for host_id in current.images.values_list("host_id", flat=True).distinct().order_by():
             host_desired_changed(host_id)
+        pulls_retry_with(current, actor)
+        changed = [{"field": name, "from": None, "to": value} for name, value in fields.items()]
+        record("registry.update", current, actor=actor, changes=changed)
         events.publish("registry", current.pk)
     return current
 
@@ -80,6 +88,7 @@ def registry_delete(*, actor: Actor, registry: Registry) -> None:
                 f"Registry {current} is used by the images {users}. Change or delete them first.",
                 code="in_use",
             )
+        record("registry.delete", current, actor=actor)
         events.publish("registry", current.pk, deleted=True)
         current.delete()
 

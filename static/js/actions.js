@@ -3,7 +3,7 @@
 import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { swapIcon } from "./icons.js";
-import { expectDeletion, isLive, refreshAll, refreshFollowers } from "./live.js";
+import { expectDeletion, isLive, refreshAll, refreshFollowers, renewHead } from "./live.js";
 import { all, showAllowed, showDeleted } from "./states.js";
 import { toast, toastLater } from "./toasts.js";
 
@@ -87,7 +87,9 @@ async function act(button) {
   if (action === "delete") {
     leave(target, name);
   } else if (kind === "host") {
-    location.reload();
+    // Which of its buttons there are depends on whether it is enabled.
+    renewHead();
+    refreshAll();
   } else if (isLive()) {
     refreshFollowers(target);
   } else {
@@ -107,7 +109,24 @@ function agreed(button, kind) {
   });
 }
 
-function request(action, kind, id, name) {
+/** Without a button of its own, as from the command palette: the toast says what was asked for. */
+export async function carryOut(action, target, words) {
+  const [kind, id] = target.split(":");
+  try {
+    const answer = await request(action, kind, id, "");
+    toast(`${words}: requested.`);
+    if (answer?.allowed_actions) {
+      showAllowed(target, answer.allowed_actions);
+      moveRevision(answer);
+    }
+    refreshAll();
+  } catch (error) {
+    toast(error.message, "error");
+  }
+}
+
+/** Sends the action to the API. */
+export function request(action, kind, id, name) {
   const path = `/api/v1/${COLLECTIONS[kind]}/${id}/`;
   if (action === "delete") {
     const query = kind === "volume" ? `?confirm=${encodeURIComponent(name)}` : "";

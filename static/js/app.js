@@ -1,19 +1,29 @@
 // Starts every script of the page; each listens on the document, so swapped parts need no wiring.
 
 import { startActions } from "./actions.js";
+import { startCharts } from "./charts.js";
 import { startChrome } from "./chrome.js";
+import { startContainerLogs } from "./container-log.js";
 import { startDialogs } from "./dialogs.js";
+import { startDockerfileEditor } from "./dockerfile-editor.js";
 import { startEnrol } from "./enrol.js";
 import { startErrors } from "./errors.js";
 import { startForms } from "./forms.js";
 import { startLive } from "./live.js";
 import { startLogs } from "./logs.js";
+import { startNotifications } from "./notifications.js";
+import { startPalette } from "./palette.js";
 import { startRows } from "./rows.js";
+import { startSelection } from "./selection.js";
 import { startSizes } from "./sizes.js";
+import { startTabs } from "./tabs.js";
+import { startTerminals } from "./terminal.js";
 import { startTheme } from "./theme.js";
+import { startTimeline } from "./timeline.js";
 import { startTimes } from "./times.js";
 import { startToasts } from "./toasts.js";
 import { startUnused } from "./unused.js";
+import { startUsage } from "./usage.js";
 import { startWorkspaceForm } from "./workspace-form.js";
 
 startTheme();
@@ -26,9 +36,19 @@ startSizes();
 // The form's own defaults are settled before they are remembered as its original values.
 startWorkspaceForm();
 startForms();
+startTabs();
 startActions();
 startDialogs();
+startDockerfileEditor();
 startUnused();
 startEnrol();
 startLogs();
+startContainerLogs();
+startTerminals();
+startSelection();
+startPalette();
+startNotifications();
+startUsage();
+startCharts();
+startTimeline();
 startLive();

@@ -3,6 +3,8 @@
 import { toast } from "./toasts.js";
 
 export function startChrome() {
+  openNamed();
+  window.addEventListener("hashchange", openNamed);
   document.addEventListener("click", (event) => {
     const at = (selector) => event.target.closest(selector);
     closeMenus(at("[data-menu]"));
@@ -27,7 +29,14 @@ export function startChrome() {
       setNavigation(false);
     }
   });
-  document.addEventListener("htmx:afterSettle", markTab);
+}
+
+/** An address may lead to a dialog: /networks/#new-network. */
+function openNamed() {
+  const dialog = document.getElementById(location.hash.slice(1));
+  if (dialog?.matches("dialog:not([open])")) {
+    dialog.showModal();
+  }
 }
 
 /** A dialog's template is on the page only while it is open. Whoever fills it in hears of it first. */
@@ -84,13 +93,5 @@ async function copy(button) {
   } catch {
     getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
     toast("The browser does not allow copying here. The text is selected: press Ctrl-C.", "error");
-  }
-}
-
-/** Tabs are swapped in place; their row outside must follow. */
-function markTab() {
-  const panel = document.getElementById("tab-panel");
-  for (const tab of document.querySelectorAll("[role=tab]")) {
-    tab.setAttribute("aria-selected", String(tab.id === `tab-${panel.dataset.tab}`));
   }
 }

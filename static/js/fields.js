@@ -7,7 +7,8 @@ import { parseTest, parseWords } from "./words.js";
 const ENCODERS = {
   number: (text) => (text.trim() === "" ? null : numberOr(text)),
   bytes: (text) => (text.trim() === "" ? null : (parseSize(text) ?? text)),
-  null: (text) => text || null,
+  null: (text) => text.trim() || null,
+  list: (text) => text.split(",").map((part) => part.trim()).filter(Boolean),
   words: parseWords,
   test: parseTest,
 };
@@ -27,12 +28,23 @@ export function collect(form) {
     body[set.dataset.set] = [...chosen].map((input) => input.value);
   }
   for (const group of form.querySelectorAll("[data-object]")) {
-    const needed = form.elements[group.dataset.needs];
-    if (!needed.value.trim()) {
-      body[group.dataset.object] = null;
-    }
+    const name = group.dataset.object;
+    body[name] = group.dataset.filled === undefined
+      ? whole(body[name], form.elements[group.dataset.needs])
+      : filled(body[name]);
   }
   return body;
+}
+
+/** An object without the part that it needs is none. */
+function whole(object, needed) {
+  return needed.value.trim() ? object : null;
+}
+
+/** Only those parts that say something; none when none does. */
+function filled(object) {
+  const said = Object.entries(object).filter(([, part]) => part !== null && String(part) !== "");
+  return said.length > 0 ? Object.fromEntries(said) : null;
 }
 
 /** Only what differs from `before`. Nested objects go whole. */

@@ -1,11 +1,13 @@
 // Forms that speak to the REST API: collected, sent, and the API's own errors shown inline.
 
 import { send } from "./api.js";
+import { clearConflict, showConflict } from "./conflict.js";
 import { clearErrors, showErrors } from "./errors.js";
 import { collect, difference } from "./fields.js";
-import { refreshAll } from "./live.js";
+import { refreshAll, renewHead } from "./live.js";
 import { newImageFirst } from "./new-image.js";
 import { showPlan } from "./plan.js";
+import { renewTab } from "./tabs.js";
 import { clearErrorToasts, toast, toastLater } from "./toasts.js";
 
 const PLAN_AFTER_MS = 350;
@@ -20,6 +22,12 @@ export function startForms() {
     if (event.target.matches("form[data-api]")) {
       event.preventDefault();
       submit(event.target);
+    }
+  });
+  // What was typed is not lost by a slip; after saving, nothing is left to lose.
+  window.addEventListener("beforeunload", (event) => {
+    if ([...document.querySelectorAll("form[data-changed-only]")].some(isEdited)) {
+      event.preventDefault();
     }
   });
   for (const kind of ["input", "change"]) {
@@ -38,6 +46,11 @@ function remember(root) {
       originals.set(form, collect(form));
     }
   }
+}
+
+/** Whether the form holds changes that were not saved. */
+export function isEdited(form) {
+  return originals.has(form) && Object.keys(changes(form)).length > 0;
 }
 
 function changes(form) {
@@ -77,6 +90,7 @@ async function submit(form) {
     return;
   }
   clearErrors(form);
+  clearConflict(form);
   clearErrorToasts();
   button.setAttribute("aria-busy", "true");
   try {
@@ -93,6 +107,10 @@ async function submit(form) {
 }
 
 function refuse(form, error) {
+  if (error.code === "revision_moved" && form.dataset.changedOnly !== undefined) {
+    showConflict(form);
+    return;
+  }
   const { homeless, first } = showErrors(form, error.fields || {});
   toast(homeless.length > 0 ? homeless.join(" ") : error.message, "error");
   if (first) {
@@ -110,6 +128,15 @@ function finish(form, answer) {
     refreshAll();
     return;
   }
+  if (then === "reload" && document.getElementById("tab-panel")) {
+    originals.set(form, collect(form));
+    toast(done);
+    renewTab();
+    renewHead();
+    refreshAll();
+    return;
+  }
+  originals.delete(form);
   if (done) {
     toastLater(done);
   }

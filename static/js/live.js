@@ -1,13 +1,16 @@
 // The one socket of a page: subscribes to what is on it, and keeps that true.
 
+import { followedForNews } from "./notifications.js";
 import { all, showDeleted, showState } from "./states.js";
 import { toastLater } from "./toasts.js";
+import { hostOf } from "./usage.js";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 // Shorter gaps are not worth a banner; a page being left closes its socket too.
 const BANNER_AFTER_MS = 1500;
 const REFRESH_AFTER_MS = 250;
+const SHORTEST_PAUSE_MS = 1000;
 const NOT_SIGNED_IN = 4401;
 const PARTS = "[data-live-list], [data-follows], [data-part]";
 
@@ -22,12 +25,14 @@ const told = new Map();
 // Resources of a followed list that the list, as filtered, does not show.
 const elsewhere = new Set();
 const refreshes = new Map();
+const refreshed = new Map();
 // What this page itself is deleting; the script that does so leads on.
 const leaving = new Set();
 
 export function startLive() {
   connect();
   document.addEventListener("htmx:load", subscribeToPage);
+  document.addEventListener("trailer:follow", subscribeToPage);
   document.addEventListener("htmx:afterSettle", () => elsewhere.clear());
   // A request may be cut off by a change of the machine's network, such as a container's start.
   document.addEventListener("htmx:sendError", (event) => {
@@ -55,6 +60,15 @@ export function expectDeletion(resource) {
 /** Draws again every part of the page that follows something. */
 export function refreshAll() {
   document.querySelectorAll(PARTS).forEach(refresh);
+}
+
+/** Draws the head of an object's page again: its name, or what it is made from, may have changed. */
+export function renewHead() {
+  const head = document.querySelector(".page-head[data-page-of]");
+  if (head) {
+    const how = { target: ".page-head", select: ".page-head", selectOOB: "#crumbs", swap: "outerHTML" };
+    htmx.ajax("GET", location.href, { source: head, ...how });
+  }
 }
 
 function connect() {
@@ -113,12 +127,18 @@ function subscribeToPage() {
 }
 
 function namesOnPage() {
-  const names = new Set();
+  const names = new Set(followedForNews());
   for (const element of document.querySelectorAll("[data-resource]")) {
     names.add(element.dataset.resource);
   }
   for (const element of document.querySelectorAll("[data-live-list]")) {
     names.add(element.dataset.liveList);
+  }
+  for (const element of document.querySelectorAll("[data-usage], [data-chart]")) {
+    const host = hostOf(element);
+    if (host) {
+      names.add(`usage:${host}`);
+    }
   }
   for (const element of document.querySelectorAll("[data-follows]")) {
     element.dataset.follows.split(" ").forEach((name) => names.add(name));
@@ -131,6 +151,10 @@ function receive(message) {
     subscribed.delete(message.resource);
     return;
   }
+  if (message.resource.startsWith("usage:")) {
+    document.dispatchEvent(new CustomEvent("trailer:usage", { detail: message }));
+    return;
+  }
   const kind = `${message.resource.split(":")[0]}s`;
   if (message.deleted) {
     told.delete(message.resource);
@@ -139,13 +163,16 @@ function receive(message) {
   }
   const before = told.get(message.resource) ?? shownOnPage(message.resource);
   told.set(message.resource, message);
-  showState(message);
+  showState({ ...message, previous: before?.status });
   addToLists(message.resource, kind);
   if (before === undefined || coarse(before) !== coarse(message)) {
     refreshFollowers(kind);
   }
   if (before !== undefined && !isOnlyProgress(before, message)) {
     refreshFollowers(message.resource);
+  }
+  if (before?.revision !== undefined && before.revision !== message.revision && all("data-page-of", message.resource).length > 0) {
+    renewHead();
   }
 }
 
@@ -204,14 +231,26 @@ export function refreshFollowers(name) {
   }
 }
 
-/** Many changes at once make one request. */
+/** Many changes at once make one request, and a stream of them one every now and then. A part that
+    is being drawn is drawn once more after that: the change may have come too late for it. */
 function refresh(part) {
-  clearTimeout(refreshes.get(part));
-  refreshes.set(
-    part,
-    setTimeout(() => {
-      refreshes.delete(part);
+  const selector = part.id ? `#${part.id}` : `[hx-get="${CSS.escape(part.getAttribute("hx-get"))}"]`;
+  if (!refreshes.has(selector)) {
+    const since = performance.now() - (refreshed.get(selector) ?? -Infinity);
+    later(selector, Math.max(REFRESH_AFTER_MS, SHORTEST_PAUSE_MS - since));
+  }
+}
+
+function later(selector, pause) {
+  const draw = () => {
+    refreshes.delete(selector);
+    const part = document.querySelector(selector);
+    if (part?.classList.contains("htmx-request")) {
+      later(selector, REFRESH_AFTER_MS);
+    } else if (part) {
+      refreshed.set(selector, performance.now());
       part.dispatchEvent(new CustomEvent("trailer:refresh"));
-    }, REFRESH_AFTER_MS),
-  );
+    }
+  };
+  refreshes.set(selector, setTimeout(draw, pause));
 }

@@ -33,6 +33,16 @@ export class LogFeed {
     this.#drop();
   }
 
+  /** The byte that comes next. */
+  get offset() {
+    return this.#offset;
+  }
+
+  /** Nothing more comes, unless a new feed asks for it. */
+  get isOver() {
+    return this.#over;
+  }
+
   /** Does not wait any longer before it tries again. */
   retryNow() {
     if (!this.#over && this.#socket === null) {

@@ -56,7 +56,9 @@ class Viewer {
   #view;
   #search;
   #feed = null;
+  #tell = null;
   #skipped = 0;
+  #at = 0;
 
   constructor(element) {
     this.#element = element;
@@ -92,7 +94,18 @@ class Viewer {
     if (newest && this.#element.hasAttribute("data-newest-of")) {
       this.#show(newest.dataset.showBuild, newest.dataset.number, Number(newest.dataset.logBytes));
     }
+    this.#readOn();
     this.#markRow();
+  }
+
+  /** The last lines may come after the end, from a host that could not send them in time. */
+  #readOn() {
+    const build = this.#element.dataset.log.slice("build:".length);
+    const row = document.querySelector(`[data-show-build="${CSS.escape(build)}"]`);
+    if (row && this.#feed.isOver && Number(row.dataset.logBytes) > this.#feed.offset) {
+      this.#element.removeAttribute("data-complete");
+      this.#feed = new LogFeed(build, this.#feed.offset, this.#tell);
+    }
   }
 
   #show(build, number, bytes) {
@@ -121,7 +134,7 @@ class Viewer {
     let begun = this.#skipped === 0;
     let empty = true;
     this.#say("connecting…");
-    this.#feed = new LogFeed(build, this.#skipped, {
+    this.#tell = {
       text: (text) => {
         // The middle of a line is no beginning.
         const whole = begun ? text : text.slice(text.indexOf("\n") + 1);
@@ -132,9 +145,13 @@ class Viewer {
       state: (words) => this.#say(words),
       complete: () => {
         this.#element.setAttribute("data-complete", "");
+        if (this.#at) {
+          document.dispatchEvent(new CustomEvent("trailer:step", { detail: { step: this.#at } }));
+        }
         this.#say(empty ? "complete, without output" : "complete");
       },
-    });
+    };
+    this.#feed = new LogFeed(build, this.#skipped, this.#tell);
   }
 
   #add(lines, tail) {
@@ -143,17 +160,18 @@ class Viewer {
       const first = lines[at].runs[0]?.text;
       if (first && (first.startsWith("Step ") || first.startsWith("#")) && STEP.test(lineText(lines[at]))) {
         const [, number, of, kitNumber, kitOf, words] = STEP.exec(lineText(lines[at]));
-        this.#step(`Step ${number ?? kitNumber} of ${of ?? kitOf}: ${words}`);
+        this.#step(`Step ${number ?? kitNumber} of ${of ?? kitOf}: ${words}`, Number(number));
         return;
       }
     }
   }
 
   /** What the build is at, told where its progress is shown. */
-  #step(words) {
+  #step(words, step) {
     const place = document.querySelector("[data-log-step]");
     if (place && this.#element.hasAttribute("data-newest-of")) {
       place.textContent = words;
+      this.#at = step;
     }
   }
 

@@ -39,7 +39,8 @@ export function showPlan(form, plan, problem = "") {
   }
 }
 
-function changeList(changes) {
+/** Field changes, old to new, as templates/partials/changes.html draws them. */
+export function changeList(changes) {
   const list = document.createElement("ul");
   list.className = "changes";
   for (const change of changes) {

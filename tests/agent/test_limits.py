@@ -98,9 +98,11 @@ def test_a_build_that_waits_for_its_turn_is_cancelled_at_once(
 ) -> None:
     runtime.endless_builds = True
     limit(fake_server, build_parallel=1)
-    fake_server.desire(images=(build("b0"), build("b1")))
+    fake_server.desire(images=(build("b0"),))
     launch()
     eventually(lambda: runtime.mutations.count("build_image") == 1)
+    fake_server.desire(images=(build("b0"), build("b1")))
+    eventually(lambda: "b1" in {step.name for c in fake_server.cycles() for step in c.steps})
     cancelled = build("b1", build=DesiredBuild(id="b-b1", number=1, cancel=True))
     fake_server.desire(images=(build("b0"), cancelled))
     assert ends(fake_server, "b-b1", "cancelled") == "Cancelled before it began."

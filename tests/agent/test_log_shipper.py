@@ -40,6 +40,20 @@ def test_a_server_that_was_away_gets_the_rest(fake_server: FakeServer) -> None:
     assert fake_server.book.logs["b"] == b"early\nlate\n"
 
 
+def test_what_is_still_to_come_counts_when_the_build_ends(fake_server: FakeServer) -> None:
+    """The result may overtake the last lines: it says how many bytes there will be."""
+    fake_server.answers["/builds/b/log"] = (503, b"")
+    ship = shipper(fake_server)
+    ship.write("early\n")
+    eventually(lambda: "POST /builds/b/log" in fake_server.book.requests)
+    ship.write("läte\n")
+    ship.close(patience=0.1)
+    assert (ship.sent_bytes, ship.total_bytes) == (0, len("early\nläte\n".encode()))
+    fake_server.answers.clear()
+    eventually(lambda: ship.sent_bytes == ship.total_bytes, 20)
+    assert len(fake_server.book.logs["b"]) == ship.total_bytes
+
+
 def test_a_restarted_build_goes_on_behind_what_the_server_has(fake_server: FakeServer) -> None:
     fake_server.book.logs["b"] = b"before the crash\n"
     ship = shipper(fake_server)
@@ -78,6 +92,7 @@ def test_memory_stays_bounded_and_the_gap_is_marked(fake_server: FakeServer) -> 
     fake_server.answers.clear()
     ship.close(patience=20)
     log = fake_server.book.logs["b"]
+    assert ship.total_bytes == len(log)
     assert len(log) < log_shipper.HEAD_BYTES + log_shipper.TAIL_BYTES + 600_000
     assert b"bytes of output left out" in log
     assert log.endswith(piece.encode())

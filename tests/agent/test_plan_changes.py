@@ -81,6 +81,16 @@ def test_another_image_reference_replaces_the_container(bench: Bench) -> None:
     assert "changed: image [image]" in edited(bench, image_ref="nginx:2", image_id="")
 
 
+def test_another_reference_waits_for_its_content(bench: Bench) -> None:
+    """Until it is fetched the server still names the old content: nothing is to be replaced."""
+    deployed(bench)
+    held = bench.runtime.inspect_image("busybox:1").id
+    assert edited(bench, image_ref="nginx:2", image_engine_id=held) == "nothing to do"
+    new = bench.runtime.add_image("nginx:2")
+    text = edited(bench, image_ref="nginx:2", image_engine_id=new)
+    assert text == REPLACED.format(field="image")
+
+
 def test_a_rebuilt_image_replaces_the_container_although_the_reference_is_the_same(
     bench: Bench,
 ) -> None:

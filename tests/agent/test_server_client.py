@@ -10,7 +10,7 @@ from agent.errors import LogOffsetMoved, Revoked, ServerError, ServerUnavailable
 from agent.protocol.report import Report
 from agent.protocol.session import EnrolRequest
 from agent.server.http import HttpServer
-from agent.server.socket import NudgeListener, is_nudge, socket_url
+from agent.server.socket import ServerSocket, is_nudge, socket_url
 from tests.agent.fake_server import ENROLMENT, HOST_KEY, TOKEN, FakeServer
 from tests.ground.wait import eventually
 
@@ -110,7 +110,7 @@ def nudger() -> Iterator[Nudger]:
 
 def test_nudges_arrive_and_a_lost_socket_is_opened_again(nudger: Nudger) -> None:
     stop, nudges = threading.Event(), []
-    listener = NudgeListener(
+    listener = ServerSocket(
         f"http://127.0.0.1:{nudger.port}",
         token=TOKEN,
         epoch=lambda: 7,

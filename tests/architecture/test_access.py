@@ -5,15 +5,22 @@ from __future__ import annotations
 import re
 import uuid
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
+from hosts.models import Network, Volume
+from images.models import Image
 from tests.factories import (
     api_client,
     make_admin,
     make_agent_token,
+    make_grant,
+    make_group,
     make_host,
     make_image,
     make_network,
@@ -22,13 +29,21 @@ from tests.factories import (
     make_volume,
     make_workspace,
 )
+from trailer.access.models import Role
 from trailer.accounts.models import ApiToken, User
+from trailer.audit.models import AuditEntry
+from trailer.audit.record import record
+from workspaces.models import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.django_db
 
+# Nobody is granted this: only the owner and admins get in.
+OWNER: Any = Role.MANAGER + 1
+# Objects that are shared by grants; a build is shared with its image.
+SHARED = {"workspace", "image", "build", "network", "volume"}
 # How a stranger (signed in, not the owner, no admin) is answered.
 HIDDEN, OPEN, FORBIDDEN = "hidden", "open", "forbidden"
 
@@ -40,38 +55,63 @@ class Route:
     kind: str
     methods: str
     stranger: str
+    # The least role whose holders get in; without it the method decides.
+    least: Role | None = None
+
+    def needs(self, method: str) -> Role:
+        if self.least is not None:
+            return self.least
+        return {"GET": Role.VIEWER, "DELETE": Role.MANAGER}.get(method, Role.EDITOR)
 
 
 TABLE = {
     "tokens/": Route("", "GET POST", OPEN),
     "tokens/{id}/": Route("token", "GET DELETE", HIDDEN),
+    "sessions/": Route("", "GET", OPEN),
+    "sessions/{id}/": Route("session", "GET DELETE", HIDDEN),
+    "sessions/end-others/": Route("", "POST", OPEN),
+    "me/": Route("", "GET PATCH", OPEN),
+    "me/password/": Route("", "POST", OPEN),
+    "groups/": Route("", "GET POST", FORBIDDEN),
+    "groups/{id}/": Route("group", "GET PATCH DELETE", FORBIDDEN),
+    "audit/": Route("", "GET", FORBIDDEN),
+    "audit/{id}/": Route("audit", "GET", FORBIDDEN),
+    "audit/export/": Route("", "GET", FORBIDDEN),
     "users/": Route("", "GET POST", FORBIDDEN),
-    "users/{id}/": Route("user", "GET PATCH", FORBIDDEN),
+    "users/{id}/": Route("user", "GET PATCH DELETE", FORBIDDEN),
     "hosts/": Route("", "GET", OPEN),
     "hosts/{id}/": Route("host", "GET", OPEN),
+    "hosts/{id}/access/": Route("host", "GET PUT", FORBIDDEN),
     "hosts/{id}/cycles/": Route("host", "GET", FORBIDDEN),
     "hosts/{id}/enrolment/": Route("host", "POST", FORBIDDEN),
+    "hosts/{id}/metrics/": Route("host", "GET", OPEN),
     "hosts/{id}/leftovers/": Route("host", "GET", FORBIDDEN),
     "hosts/{id}/confirm-state/": Route("host", "POST", FORBIDDEN),
     "hosts/{id}/unused-images/": Route("host", "GET", OPEN),
     "networks/": Route("", "GET", OPEN),
     "networks/{id}/": Route("network", "GET PATCH DELETE", HIDDEN),
+    "networks/{id}/grants/": Route("network", "GET PUT", HIDDEN, Role.MANAGER),
     "volumes/": Route("", "GET", OPEN),
     "volumes/{id}/": Route("volume", "GET DELETE", HIDDEN),
+    "volumes/{id}/grants/": Route("volume", "GET PUT", HIDDEN, Role.MANAGER),
     "registries/": Route("", "GET", OPEN),
     "registries/{id}/": Route("registry", "GET PATCH DELETE", HIDDEN),
+    "registries/{id}/test/": Route("registry", "POST", HIDDEN),
     "images/": Route("", "GET", OPEN),
     "images/{id}/": Route("image", "GET PATCH DELETE", HIDDEN),
     "images/{id}/build/": Route("image", "POST", HIDDEN),
     "images/{id}/builds/": Route("image", "GET", HIDDEN),
     "images/{id}/cancel/": Route("image", "POST", HIDDEN),
     "images/{id}/check/": Route("image", "POST", HIDDEN),
+    "images/{id}/grants/": Route("image", "GET PUT", HIDDEN, Role.MANAGER),
     "builds/{id}/": Route("build", "GET", HIDDEN),
     "builds/{id}/log/": Route("build", "GET", HIDDEN),
     "workspaces/": Route("", "GET", OPEN),
     "workspaces/{id}/": Route("workspace", "GET PATCH DELETE", HIDDEN),
     "workspaces/{id}/clone/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/events/": Route("workspace", "GET", HIDDEN),
+    "workspaces/{id}/metrics/": Route("workspace", "GET", HIDDEN),
+    "workspaces/{id}/grants/": Route("workspace", "GET PUT", HIDDEN, Role.MANAGER),
     "workspaces/{id}/plan/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/redeploy/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/revisions/": Route("workspace", "GET", HIDDEN),
@@ -79,6 +119,7 @@ TABLE = {
     "workspaces/{id}/snapshot/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/start/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/stop/": Route("workspace", "POST", HIDDEN),
+    "workspaces/{id}/transfer/": Route("workspace", "POST", HIDDEN, OWNER),
 }
 # Needs no login by design; its own tests cover it.
 PUBLIC = {"auth/token/"}
@@ -110,7 +151,10 @@ def ids(owner: User) -> dict[str, str]:
     client = api_client(owner)
     assert client.get("/api/v1/tokens/").status_code == 200
     build = image.builds.get()
-    rows = {
+    browser = Client()
+    browser.force_login(owner)
+    record("user.login", owner, actor=owner)
+    rows: dict[str, Any] = {
         "host": host,
         "user": owner,
         "token": ApiToken.objects.get(user=owner),
@@ -121,7 +165,12 @@ def ids(owner: User) -> dict[str, str]:
         "build": build,
         "workspace": make_workspace(host, owner, image=image),
     }
-    return {kind: str(row.pk) for kind, row in rows.items()}
+    ids = {kind: str(row.pk) for kind, row in rows.items()}
+    return ids | {
+        "session": str(owner.sessions.get().public_id),
+        "group": str(make_group().pk),
+        "audit": str(AuditEntry.objects.latest("at").pk),
+    }
 
 
 def _call(client: Any, method: str, path: str, object_id: str) -> Any:
@@ -171,12 +220,49 @@ def test_the_owner_and_an_admin_get_in(
 ) -> None:
     route = TABLE[path]
     callers = [make_admin()] if route.stranger == FORBIDDEN else [owner]
-    if route.kind not in ("token", "user", ""):
+    if route.kind not in ("token", "session", "user", ""):
         callers.append(make_admin())
     for caller in callers[:1] if "DELETE" in method else callers:
         client = api_client(caller, scope="admin")
         answer = _call(client, method, path, ids.get(route.kind, ""))
         assert answer.status_code not in (401, 403, 404, 405), answer.content
+        assert answer.status_code < 500
+
+
+SHARED_CASES = [case for case in CASES if TABLE[str(case.values[0])].kind in SHARED]
+
+
+def _holders(row: Any) -> list[tuple[User, int]]:
+    """Users with their role on this object, from the least to the most."""
+    viewer, editor, manager, member, late, left = (make_user() for _ in range(6))
+    past = timezone.now() - timedelta(seconds=1)
+    later = timezone.now() + timedelta(hours=1)
+    make_grant(row, late, Role.MANAGER, expires_at=past)
+    make_grant(row, make_group(left), Role.MANAGER)
+    left.groups.clear()
+    make_grant(row, viewer, Role.VIEWER, expires_at=later)
+    make_grant(row, editor, Role.EDITOR)
+    make_grant(row, make_group(member), Role.EDITOR)
+    make_grant(row, manager, Role.MANAGER)
+    return [(late, 0), (left, 0), (viewer, 1), (editor, 2), (member, 2), (manager, 3)]
+
+
+@pytest.mark.parametrize(("path", "method"), SHARED_CASES)
+def test_a_role_opens_what_the_table_says_and_nothing_more(
+    path: str, method: str, ids: dict[str, str]
+) -> None:
+    route = TABLE[path]
+    shared = "image" if route.kind == "build" else route.kind
+    model: Any = {"image": Image, "network": Network, "volume": Volume, "workspace": Workspace}
+    row = model[shared].objects.get(pk=ids[shared])
+    for user, role in _holders(row):
+        answer = _call(api_client(user), method, path, ids[route.kind])
+        if role == 0:
+            assert answer.status_code == 404, user
+        elif role < route.needs(method):
+            assert answer.status_code == 403, (role, answer.content)
+        else:
+            assert answer.status_code not in (401, 403, 404, 405), (role, answer.content)
         assert answer.status_code < 500
 
 

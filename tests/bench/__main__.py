@@ -11,7 +11,9 @@ import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from tests.bench.build_logs import build_rows
 from tests.bench.cost import idle_rows
+from tests.bench.endless_output import endless_rows
 from tests.bench.planning import planning_rows
 from tests.bench.polls import poll_rows
 from tests.bench.product import ProductBench
@@ -27,17 +29,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AT_REST = 50
+ON_AN_ENGINE = ("product", "builds", "output", "idle")
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, rougher figures")
-    parser.add_argument("--only", choices=["planning", "product", "idle"], help="one part")
+    parser.add_argument("--only", choices=["planning", *ON_AN_ENGINE], help="one part")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     if options.only in (None, "planning"):
         rows += _part("planning", planning_rows)
-    if options.only in (None, "product", "idle"):
+    if options.only in (None, *ON_AN_ENGINE):
         rows += _on_an_engine(quick=options.quick, only=options.only)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     sys.stdout.write(f"\n{render(rows)}\n\n{os.cpu_count()} cores, load {load}\n")
@@ -61,6 +64,9 @@ def _on_an_engine(*, quick: bool, only: str | None) -> list[Row]:
         rows: list[Row] = []
         if only in (None, "product"):
             rows += _part("product", lambda: _product(engine, quick=quick))
+            engine.clean()
+        if only in (None, "builds", "output"):
+            rows += _builds(engine, quick=quick, only=only)
             engine.clean()
         if only in (None, "idle"):
             rows += _part("idle", lambda: _idle(engine, quick=quick))
@@ -88,6 +94,20 @@ def _product(engine: PrivateEngine, *, quick: bool) -> list[Row]:
     finally:
         trailer.destroy()
         raw.close()
+
+
+def _builds(engine: PrivateEngine, *, quick: bool, only: str | None) -> list[Row]:
+    trailer = RunningTrailer(engine.url)
+    try:
+        trailer.start()
+        rows: list[Row] = []
+        if only in (None, "builds"):
+            rows += _part("builds", lambda: build_rows(engine, trailer, quick=quick))
+        if only in (None, "output"):
+            rows += _part("output", lambda: endless_rows(trailer, 15 if quick else 300))
+        return rows
+    finally:
+        trailer.destroy()
 
 
 def _idle(engine: PrivateEngine, *, quick: bool) -> list[Row]:

@@ -19,7 +19,7 @@ QUIET = 3.0
 
 def idle_rows(trailer: RunningTrailer, proxy: DockerApiProxy, seconds: float) -> list[Row]:
     """Waits until the agent is at rest, then watches it for some seconds."""
-    agent = _agent_of(trailer)
+    agent = agent_of(trailer)
     _wait_for_rest(proxy)
     full_looks = _until_next_full_look(proxy)
     before, begun = agent.cpu_times(), time.monotonic()
@@ -37,7 +37,7 @@ def idle_rows(trailer: RunningTrailer, proxy: DockerApiProxy, seconds: float) ->
     ]
 
 
-def _agent_of(trailer: RunningTrailer) -> psutil.Process:
+def agent_of(trailer: RunningTrailer) -> psutil.Process:
     for child in psutil.Process(trailer.pid).children(recursive=True):
         command = child.cmdline()
         if "agent" in command and "run" in command:

@@ -11,6 +11,7 @@ import msgspec
 from agent.protocol.report import (
     BuildStatus,
     ImageObserved,
+    RegistryTested,
     Report,
     ReportItem,
     WorkspaceStatus,
@@ -87,6 +88,21 @@ class PretendAgent:
         """Report what the engine and the registry have of an image, outside a build."""
         number = next(self._numbers)
         self._report(ImageObserved(seq=number, image_id=image["id"], present=True, **fields))
+
+    def says_registry(self, test_id: str, *, accepted: bool, message: str = "") -> None:
+        """Report what came of trying a credential."""
+        number = next(self._numbers)
+        self._report(
+            RegistryTested(seq=number, test_id=test_id, accepted=accepted, message=message)
+        )
+
+    def state(self) -> Any:
+        """The document that this host is given."""
+        answer = self.trailer.session.get(
+            f"{self.trailer.url}/api/agent/v1/state", headers=self._headers(), timeout=30
+        )
+        assert answer.ok, answer.text
+        return answer.json()
 
     def writes_log(self, image: Any, offset: int, text: str | bytes) -> None:
         build = self._api("GET", f"/images/{image['id']}/")["current_build"]

@@ -104,6 +104,25 @@ def test_a_socket_that_breaks_is_resumed_where_it_broke(signed_in: Page, log: Lo
     assert len(sockets) == 4
 
 
+def test_lines_that_come_after_the_end_are_shown_without_a_reload(
+    signed_in: Page, log: Log
+) -> None:
+    shown, state = log.open(signed_in), signed_in.locator("[data-log-state]")
+    log.write("early\n")
+    # The host says how much there will be: until then the log is not complete.
+    log.agent.says_build(log.image, "failed", message="No.", log_bytes=len("early\nlate\n"))
+    badge = signed_in.locator(f'[data-resource="image:{log.image["id"]}"]')
+    expect(badge).to_have_text("Failed")
+    expect(state).to_have_text("live")
+    log.write("late\n")
+    expect(state).to_have_text("complete")
+    assert text_of(shown) == "early\nlate\n"
+    # And what nobody expected any more is fetched all the same.
+    log.write("later still\n")
+    expect(shown).to_have_text("early\nlate\nlater still\n")
+    expect(state).to_have_text("complete")
+
+
 def test_where_no_socket_comes_through_the_log_is_asked_for(signed_in: Page, log: Log) -> None:
     signed_in.add_init_script(
         "const Real = WebSocket; window.WebSocket = class extends Real {"

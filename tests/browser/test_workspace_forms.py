@@ -74,6 +74,18 @@ def test_every_part_of_the_form_reaches_the_api(signed_in: Page, agent: PretendA
     page.get_by_label("backend").check()
     page.locator("[name=command]").fill("sh -c 'sleep 1; echo \"two words\"'")
     page.locator("[name='health_check.test']").fill("test -e /ready")
+    page.locator("[name='gpus.device_ids']").fill("GPU-1, GPU-2")
+    page.get_by_role("button", name="Add URL").click()
+    page.locator("[name=subdomain]").fill("whole")
+    page.locator("[name=domain]").fill("example.com")
+    page.get_by_label("Container port of the URL").fill("8080")
+    page.get_by_label("TLS").check()
+    page.locator("[name='schedule.stop']").fill("0 20 * * *")
+    page.locator("[name=idle_stop_minutes]").fill("90")
+    page.get_by_role("button", name="Add label").click()
+    page.get_by_label("Label name").fill("team")
+    page.get_by_label("Label value").fill("blue")
+    page.locator("[name=desired_state]").select_option("stopped")
     page.get_by_role("button", name="Create workspace").click()
     page.wait_for_url(re.compile(r"/workspaces/[0-9a-f-]{36}/$"))
 
@@ -87,6 +99,11 @@ def test_every_part_of_the_form_reaches_the_api(signed_in: Page, agent: PretendA
     assert made["networks"] == [network["id"]]
     assert made["command"] == ["sh", "-c", 'sleep 1; echo "two words"']
     assert made["health_check"]["test"] == ["CMD-SHELL", "test -e /ready"]
+    assert made["gpus"]["device_ids"] == ["GPU-1", "GPU-2"]
+    address = {"subdomain": "whole", "domain": "example.com", "port": 8080, "tls": True}
+    assert made["urls"] == [address | {"auth": "login"}]
+    assert (made["schedule"], made["idle_stop_minutes"]) == ({"stop": "0 20 * * *"}, 90)
+    assert (made["labels"], made["desired_state"]) == ({"team": "blue"}, "stopped")
     assert "s3cr3t" not in page.content()
 
 
@@ -177,18 +194,38 @@ def test_an_edit_is_previewed_and_then_saved_as_only_what_changed(
     assert after["secret_env"] == {"TOKEN": None}
 
 
-def test_an_edit_over_somebody_else_s_is_refused_in_words(
+def test_an_edit_over_somebody_else_s_is_told_and_nothing_typed_is_lost(
     signed_in: Page, agent: PretendAgent
 ) -> None:
     page = signed_in
     workspace = agent.workspace()
     path = f"/workspaces/{workspace['id']}/"
     page.goto(f"{agent.trailer.url}{path}?tab=settings")
-    page.locator("[name=description]").fill("mine")
+    mine = page.locator("[name=description]")
+    mine.fill("mine")
+
+    # Neither a live update nor a look at another tab touches what was typed.
+    agent.says_workspace(workspace, "running", container_id="d" * 64)
+    shown = page.locator(f'[data-resource="workspace:{workspace["id"]}"]')
+    expect(shown).to_have_text("Running")
+    page.get_by_role("tab", name="Events").click()
+    expect(mine).to_have_count(0)
+    page.get_by_role("tab", name="Settings").click()
+    expect(mine).to_have_value("mine")
+
     assert agent.trailer.api("PATCH", path, {"description": "theirs"}).ok
     page.get_by_role("button", name="Save changes").click()
-    expect(page.locator(".toast-error")).to_be_visible()
+    notice = page.locator("[data-conflict]")
+    expect(notice).to_contain_text("This was changed while you were editing.")
+    expect(notice).to_contain_text("admin changed:")
+    expect(notice.locator("ins")).to_have_text("theirs")
     assert agent.read(path)["description"] == "theirs"
+    expect(mine).to_have_value("mine")
+    notice.get_by_role("button", name="Keep my edits").click()
+    expect(page.locator(".toast", has_text="Saved.")).to_be_visible()
+    expect(mine).to_have_value("mine")
+    expect(page.locator("[data-plan-words]")).to_have_text("Nothing changed.")
+    assert agent.read(path)["description"] == "mine"
 
 
 def test_an_action_on_the_page_is_no_conflict_with_its_edit(

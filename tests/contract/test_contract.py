@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.protocol import report, session, state
+from agent.protocol import metrics, report, session, sessions, state
 from agent.protocol.report import Report, WorkspaceStatus
 from agent.protocol.state import HostState, decode_state, encode_state
 
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "v1"
 DOCUMENTS = sorted(FOLDER.glob("*.json"))
 MESSAGES: dict[str, type[msgspec.Struct]] = {
     name: kind
-    for module in (report, session, state)
+    for module in (metrics, report, session, sessions, state)
     for name, kind in inspect.getmembers(module, inspect.isclass)
     if issubclass(kind, msgspec.Struct)
 }

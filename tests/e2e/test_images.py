@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.scenario import User
+from tests.engine.snapshot_scene import images_with
 from tests.ground.images import BUSYBOX, HTTPD, push
 from tests.ground.wait import eventually
 
@@ -83,6 +84,18 @@ def test_a_cancel_ends_the_engines_work_and_a_fixed_build_succeeds(
     assert all(row["duration_s"] is not None for row in history)
 
 
+def try_credential(user: User, registry: Any, status: str) -> Any:
+    """The credential as it reads once a host has tried it."""
+    user.post(f"/registries/{registry['id']}/test/")
+
+    def over() -> Any:
+        seen = user.get(f"/registries/{registry['id']}/")
+        assert seen["status"] == status, seen
+        return seen
+
+    return eventually(over, 30, "nobody has tried it")
+
+
 def test_a_private_registry_gives_and_takes_with_the_right_password_only(
     user: User, engine_client: docker.DockerClient, private_registry: LocalRegistry
 ) -> None:
@@ -94,9 +107,14 @@ def test_a_private_registry_gives_and_takes_with_the_right_password_only(
     failed = user.wait_for_image(image, "failed")
     assert "unauthorized" in failed["message"] or "auth" in failed["message"]
     assert "guess" not in user.build_log(image)[0]
+    refused = f"The registry {private_registry.address} refused this username and password."
+    assert refused in try_credential(user, registry, "failed")["message"]
+    # What failed with the old password is pulled without further ado.
     user.patch(f"/registries/{registry['id']}/", {"password": private_registry.password})
-    user.post(f"/images/{image['id']}/build/")
     finished = user.wait_for_image(image, "finished")
+    assert "signed in" in try_credential(user, registry, "accepted")["message"]
+    away = user.registry("127.0.0.1:15998", "alice", "guess")
+    assert "could not be asked" in try_credential(user, away, "failed")["message"]
     assert finished["digest"]
     workspace = user.running("from-private", image=image["id"])
 
@@ -170,7 +188,7 @@ def test_a_snapshot_becomes_an_image_and_a_new_workspace_has_its_files(
     started = engine_client.containers.get("trailer-copy")
     assert started.exec_run(["cat", "/word"]).output == b"kept\n"
     assert started.labels["trailer.workspace"] == copy["id"]
-    assert "hunter2-secret" not in str(engine_client.images.get(finished["engine_id"]).attrs)
+    assert images_with(engine_client, "hunter2-secret") == []
     assert [event for event, _ in user.causes(workspace) if event in {"heal", "replace"}] == []
     text, _, complete = user.build_log(image)
     assert complete

@@ -70,15 +70,22 @@ class SnapshotScene:
         return [str(image["Id"]) for image in found]
 
 
-def snapshot(host: DesiredHost, build: DesiredBuild) -> None:
+def snapshot(host: DesiredHost, build: DesiredBuild, *, workspace_id: str = "w-web") -> None:
     host.image(
         "snap",
         ref=naming.build_ref("i-snap"),
         kind="snapshot",
         reference="",
-        source_workspace_id="w-web",
+        source_workspace_id=workspace_id,
         build=build,
     )
+
+
+def images_with(client: docker.DockerClient, text: str) -> list[str]:
+    """Ids of the images, named or not, whose record or history holds this text."""
+    api: Any = client.api
+    found = [str(image["Id"]) for image in api.images(all=True)]
+    return [one for one in found if text in f"{api.inspect_image(one)}{api.history(one)}"]
 
 
 def wait_for_end(

@@ -125,6 +125,38 @@ def test_half_an_answer_is_an_error_never_an_empty_host(
     runtime.observe(Look())
 
 
+def test_an_endpoint_of_nobody_does_not_hold_a_network(
+    clean_engine: PrivateEngine, proxy: DockerApiProxy, engine_client: docker.DockerClient
+) -> None:
+    """The engine leaves one behind when a container is removed while it is being connected."""
+    runtime = DockerRuntime({"DOCKER_HOST": proxy.url})
+    lan = runtime.create_network(NetworkRequest(name="trailer-lan"))
+    left = {"Containers": {"ep-12ab": {"Name": "trailer-web-next"}}}
+    proxy.fail("DELETE", "/networks/.*", 403, f"network {lan} has active endpoints")
+    proxy.answer("GET", f"/networks/{lan}", left)
+    proxy.answer("POST", f"/networks/{lan}/disconnect", None)
+    runtime.remove_network(lan)
+    assert [str(call) for call in proxy.mutating_calls[1:]] == [
+        "DELETE /networks/{id}",
+        "POST /networks/{id}/disconnect",
+        "DELETE /networks/{id}",
+    ]
+    assert engine_client.networks.list(names=["trailer-lan"]) == []
+
+
+def test_a_network_with_a_living_container_is_not_taken_from_it(
+    clean_engine: PrivateEngine, proxy: DockerApiProxy, engine_client: docker.DockerClient
+) -> None:
+    runtime = DockerRuntime({"DOCKER_HOST": proxy.url})
+    lan = runtime.create_network(NetworkRequest(name="trailer-lan"))
+    engine_client.containers.run(
+        BUSYBOX, RUN_UNTIL_STOPPED, name="foreign", network="trailer-lan", detach=True
+    )
+    with pytest.raises(EngineError, match="active endpoints"):
+        runtime.remove_network(lan)
+    assert "POST /networks/{id}/disconnect" not in {str(call) for call in proxy.mutating_calls}
+
+
 def test_a_cancelled_build_stops_on_the_engine_and_leaves_nothing(
     runtime: DockerRuntime, engine_client: docker.DockerClient
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from agent.protocol import naming
 from tests.engine.agent_scene import names
 from tests.engine.desired_host import DesiredHost
-from tests.engine.snapshot_scene import SnapshotScene, history_of, wait_for_end
+from tests.engine.snapshot_scene import SnapshotScene, history_of, images_with, wait_for_end
 from tests.ground.images import BUSYBOX
 from tests.ground.wait import always, eventually
 
@@ -77,6 +77,8 @@ def test_neither_ownership_nor_a_secret_passes_to_the_image(
     assert "TOKEN=" in env
     saved = b"".join(engine_client.api.get_image(ref))
     assert b"hunter2-secret" not in _texts(saved)
+    # Nor does an image stay that the engine keeps without a name.
+    assert images_with(engine_client, "hunter2-secret") == []
     tags = {tag for found in engine_client.api.images() for tag in found["RepoTags"] or ()}
     assert [tag for tag in tags if tag.startswith("trailer/i-snap")] == [ref]
 

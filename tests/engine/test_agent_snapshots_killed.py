@@ -16,7 +16,7 @@ from agent.protocol.state import DesiredBuild
 from tests.engine.agent_forks import AgentForks
 from tests.engine.agent_scene import state_of
 from tests.engine.desired_host import DesiredHost
-from tests.engine.snapshot_scene import snapshot
+from tests.engine.snapshot_scene import images_with, snapshot
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 REF = naming.build_ref("i-snap")
 MEGABYTES = 300
+SECRET = "hunter2-secret"
 # Seconds after the container was paused; a commit of that size takes some seconds.
 MOMENTS = [0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
 
@@ -47,7 +48,8 @@ class Killing:
         self._folder = folder
         self._numbers = itertools.count(1)
         self.agent = self.start()
-        self.host.workspace("web")
+        # With a secret a snapshot takes two steps, and may die between them.
+        self.host.workspace("web", secret_env={"TOKEN": SECRET})
         self._up("web never runs")
         command = f"dd if=/dev/urandom of=/big bs=1M count={MEGABYTES}"
         code, output = client.containers.get("trailer-web").exec_run(["sh", "-c", command])
@@ -95,6 +97,7 @@ class Killing:
             assert seen["Size"] > MEGABYTES * 1024 * 1024, what
         else:
             assert images == [], f"{what}: {result} left {images}"
+        assert images_with(self.client, SECRET) == [], what
         eventually(lambda: self.host.status("web").status == "running", 20, what)
         return result
 

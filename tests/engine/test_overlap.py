@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent.protocol import naming
+from agent.protocol.state import DesiredBuild
 from tests.engine.agent_inside import AgentInside
 from tests.engine.desired_host import DesiredHost
+from tests.engine.snapshot_scene import snapshot, wait_for_end
 from tests.ground.images import BUSYBOX
 from tests.ground.wait import eventually
 
@@ -95,6 +98,10 @@ def test_a_long_build_holds_back_nothing_else(
     host.edit("quick", name="renamed")
     eventually(lambda: running(engine_client, "renamed"), 15, "not renamed")
 
+    snapshot(host, DesiredBuild(id="b-snap-1", number=1), workspace_id="w-quick")
+    wait_for_end(host, "snap", "finished")
+    assert engine_client.images.get(naming.build_ref("i-snap"))
+
     begun = time.monotonic()
     host.delete_workspace("quick")
     host.delete_network("lan")
@@ -127,6 +134,10 @@ def test_endless_builds_do_not_starve_cleanup(
     host.build("three", LONG)
     host.workspace("quick")
     eventually(lambda: running(engine_client, "quick"), 15, "not created")
+    snapshot(host, DesiredBuild(id="b-snap-1", number=1), workspace_id="w-quick")
+    wait_for_end(host, "snap", "finished")
+    assert engine_client.images.get(naming.build_ref("i-snap"))
+
     begun = time.monotonic()
     host.delete_workspace("quick")
     host.build("four", LONG)

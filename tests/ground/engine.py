@@ -25,7 +25,7 @@ class PrivateEngine:
 
     It never touches the engine of the machine, and several run side by side as several hosts.
     `options` are further dockerd arguments, such as `--live-restore`; `env` is added to its
-    environment.
+    environment. With `disk_bytes` its data lie on a disk of that size, which can really be full.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class PrivateEngine:
         options: Iterable[str] = (),
         env: Mapping[str, str] | None = None,
         host: HostNumber | None = None,
+        disk_bytes: int = 0,
     ) -> None:
         host = host or HostNumber.take()
         if host is None:
@@ -40,6 +41,7 @@ class PrivateEngine:
         self.host = host
         self.options = list(options)
         self.env = dict(env or {})
+        self.disk_bytes = disk_bytes
         self.folder = host.folder
         self.socket = self.folder / "d.sock"
         self.url = f"unix://{self.socket}"
@@ -53,6 +55,11 @@ class PrivateEngine:
         return self.host.address
 
     @property
+    def data_root(self) -> Path:
+        """Where the engine keeps its images and containers."""
+        return self.folder / "data"
+
+    @property
     def pid(self) -> int:
         """Process number of dockerd."""
         return int((self.folder / "d.pid").read_text())
@@ -62,6 +69,11 @@ class PrivateEngine:
         hostnet.remove_all_traces(self.host)
         self.folder.mkdir(parents=True)
         hostnet.create_network(self.host)
+        if self.disk_bytes:
+            self.data_root.mkdir()
+            process.run(
+                "mount", "-t", "tmpfs", "-o", f"size={self.disk_bytes}", "t", self.data_root
+            )
         settings = {
             "deprecated-key-path": str(self.folder / "key.json"),
             "insecure-registries": ["10.77.0.0/16"],
@@ -77,7 +89,7 @@ class PrivateEngine:
         set_name_and_start = 'hostname "$0" && exec "$@"'
         command = ["unshare", "--uts", "sh", "-c", set_name_and_start, self.hostname, "dockerd"]
         command += ["--config-file", f"{self.folder}/daemon.json", "-H", self.url]
-        command += ["--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec"]
+        command += ["--data-root", str(self.data_root), "--exec-root", f"{self.folder}/exec"]
         command += ["--pidfile", f"{self.folder}/d.pid", "--cgroup-parent", f"/{self.host.name}"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -40,8 +40,10 @@ def engine_factory(swept_machine: None) -> Iterator[EngineFactory]:
     """Make further engines, each a host of its own with the test images; gone after the test."""
     made: list[PrivateEngine] = []
 
-    def make(*options: str, env: dict[str, str] | None = None) -> PrivateEngine:
-        private = PrivateEngine(options, env)
+    def make(
+        *options: str, env: dict[str, str] | None = None, disk_bytes: int = 0
+    ) -> PrivateEngine:
+        private = PrivateEngine(options, env, disk_bytes=disk_bytes)
         made.append(private)
         private.create()
         with closing(private.client()) as client:

@@ -82,7 +82,14 @@ class DockerApiProxy:
         self, method: str, path: str, status: int = 500, message: str = "", times: int | None = 1
     ) -> None:
         """Answer matching calls with an error, as the engine words it."""
-        body = json.dumps({"message": message or f"fault made by the proxy: {status}"}).encode()
+        said = {"message": message or f"fault made by the proxy: {status}"}
+        self.answer(method, path, said, status, times)
+
+    def answer(
+        self, method: str, path: str, said: object, status: int = 200, times: int | None = 1
+    ) -> None:
+        """Answer matching calls in the engine's place."""
+        body = json.dumps(said).encode()
         self._add(Rule(method, re.compile(path), Fault.RESPOND, times, status=status, body=body))
 
     def hang(self, method: str, path: str, times: int | None = 1) -> None:

@@ -61,7 +61,7 @@ def stray_tests() -> list[Path]:
 def run_suite(suite: Suite, folders: list[str]) -> bool:
     """Run one suite and tell whether it passed."""
     print(f"\n=== {suite.name}: {' '.join(folders)}", flush=True)
-    command = [sys.executable, "-m", "pytest", "-q", *suite.options, *folders]
+    command = [sys.executable, "-m", "pytest", "-q", "--durations=12", *suite.options, *folders]
     return subprocess.run(command, cwd=TESTS.parent, check=False).returncode == 0
 
 

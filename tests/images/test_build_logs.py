@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
+from agent.protocol.report import BuildStatus as BuildReport
 from images.models import Build, BuildLogChunk
 from images.services.logs import (
     CHUNK_LIMIT,
     HEAD_LIMIT,
+    LATE_LIMIT,
     TAIL_LIMIT,
     build_log_append,
     build_log_read,
 )
+from images.services.observed import build_observed
 from tests.factories import api_client, make_host, make_image
+from trailer import events
 from trailer.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -127,6 +133,48 @@ class TestAnyOrder(TestCase):
         assert size == len(output)
         Build.objects.filter(pk=build.pk).update(status="finished")
         assert build_log_read(build) == (output, len(output), True)
+
+
+@pytest.mark.django_db
+class TestLateLines:
+    """A result travels its own way, and may overtake the last lines."""
+
+    def _ended(self, expected: int | None) -> Build:
+        build = _build()
+        build_log_append(build.image.host, build.pk, 0, b"early\n")
+        item = BuildReport(
+            seq=1,
+            image_id=str(build.image_id),
+            build_id=str(build.pk),
+            status="failed",
+            log_bytes=expected,
+        )
+        assert build_observed(build.image.host, item, 1)
+        return build
+
+    def test_a_log_is_complete_only_with_all_its_bytes(self) -> None:
+        build = self._ended(11)
+        assert build_log_read(build) == (b"early\n", 6, False)
+        build_log_append(build.image.host, build.pk, 6, b"late\n")
+        assert build_log_read(build) == (b"early\nlate\n", 11, True)
+
+    def test_an_agent_that_never_sends_the_rest_is_not_waited_for_for_ever(self) -> None:
+        build = self._ended(11)
+        ended_at = timezone.now() - LATE_LIMIT - timedelta(seconds=1)
+        Build.objects.filter(pk=build.pk).update(finished_at=ended_at)
+        assert build_log_read(build) == (b"early\n", 6, True)
+
+    def test_an_older_agent_that_does_not_say_how_many_is_believed(self) -> None:
+        assert build_log_read(self._ended(None)) == (b"early\n", 6, True)
+
+    def test_lines_after_the_end_are_told_to_the_page(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        build = self._ended(6)
+        told: list[str] = []
+        monkeypatch.setattr(events, "publish", lambda kind, pk, **_: told.append(f"{kind}:{pk}"))
+        build_log_append(build.image.host, build.pk, 6, b"late\n")
+        assert f"image:{build.image_id}" in told
 
 
 @pytest.mark.django_db

@@ -106,7 +106,7 @@ def test_who_owns_something_is_not_deleted_and_says_what(client: JsonClient) -> 
     network = make_network(owner=user)
     answer = client.delete(f"{URL}{user.pk}/")
     assert answer.status_code == 409
-    assert "1 networks" in answer.json()["message"]
+    assert "still owns 1 network." in answer.json()["message"]
     network.delete()
     assert client.delete(f"{URL}{user.pk}/").status_code == 204
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.utils import timezone
 
-from tests.factories import api_client
+from tests.factories import api_client, make_grant, make_group
 from tests.workspaces.scene import URL, observe
+from trailer.access.models import Role
 from trailer.accounts.models import TokenScope
 from workspaces.api.urls import router
 from workspaces.models import Workspace
@@ -17,25 +20,45 @@ if TYPE_CHECKING:
 
     from tests.workspaces.scene import Scene
 
-# (method, path below the object, body, code for whoever may)
-ROUTES: list[tuple[str, str, dict[str, Any], int]] = [
-    ("get", "", {}, 200),
-    ("patch", "", {"cpus": 1}, 200),
-    ("delete", "", {}, 204),
-    ("post", "start/", {}, 202),
-    ("post", "stop/", {}, 202),
-    ("post", "redeploy/", {}, 202),
-    ("post", "snapshot/", {"name": "saved"}, 202),
-    ("post", "clone/", {"name": "copy"}, 202),
-    ("post", "rollback/", {"revision": 1}, 202),
-    ("post", "plan/", {"cpus": 1}, 200),
-    ("get", "events/", {}, 200),
-    ("get", "revisions/", {}, 200),
+NOTHING, VIEWER, EDITOR, MANAGER, OWNER = range(5)
+# (method, path below the object, body, code for whoever may, the least role that may)
+ROUTES: list[tuple[str, str, dict[str, Any], int, int]] = [
+    ("get", "", {}, 200, VIEWER),
+    ("patch", "", {"cpus": 1}, 200, EDITOR),
+    ("delete", "", {}, 204, MANAGER),
+    ("post", "start/", {}, 202, EDITOR),
+    ("post", "stop/", {}, 202, EDITOR),
+    ("post", "redeploy/", {}, 202, EDITOR),
+    ("post", "snapshot/", {"name": "saved"}, 202, EDITOR),
+    ("post", "clone/", {"name": "copy"}, 202, EDITOR),
+    ("post", "rollback/", {"revision": 1}, 202, EDITOR),
+    ("post", "plan/", {"cpus": 1}, 200, EDITOR),
+    ("get", "events/", {}, 200, VIEWER),
+    ("get", "revisions/", {}, 200, VIEWER),
+    ("get", "grants/", {}, 200, MANAGER),
+    ("put", "grants/", {}, 200, MANAGER),
+    ("post", "transfer/", {"owner": "boss"}, 202, OWNER),
 ]
-CALLERS = ("owner", "admin", "stranger", "anonymous", "reader", "inactive")
+# Covered where the agent's side is: tests of logs, metrics and sessions.
+ELSEWHERE = {"logs", "metrics"}
+# Each caller's role on the workspace; what refuses a caller before that is in `expected`.
+CALLERS = {
+    "owner": OWNER,
+    "admin": OWNER,
+    "stranger": NOTHING,
+    "anonymous": NOTHING,
+    "reader": OWNER,
+    "inactive": NOTHING,
+    "viewer": VIEWER,
+    "editor": EDITOR,
+    "manager": MANAGER,
+    "expired": NOTHING,
+    "member": EDITOR,
+    "former member": NOTHING,
+}
 
 
-def client_of(scene: Scene, caller: str) -> APIClient:
+def client_of(scene: Scene, caller: str, workspace: Workspace | None = None) -> APIClient:
     if caller == "anonymous":
         return api_client()
     if caller == "reader":
@@ -44,40 +67,61 @@ def client_of(scene: Scene, caller: str) -> APIClient:
         client = api_client(scene.owner)
         type(scene.owner).objects.filter(pk=scene.owner.pk).update(is_active=False)
         return client
-    return api_client(getattr(scene, caller))
+    if caller in ("owner", "admin", "stranger"):
+        return api_client(getattr(scene, caller))
+    if workspace is not None:
+        grant(scene, caller, workspace)
+    return api_client(scene.stranger)
 
 
-def expected(caller: str, method: str, code: int) -> int:
+def grant(scene: Scene, caller: str, workspace: Workspace) -> None:
+    """Makes the stranger this kind of caller; what the workspace is made of comes along."""
+    if caller == "expired":
+        past = timezone.now() - timedelta(seconds=1)
+        make_grant(workspace, scene.stranger, Role.MANAGER, expires_at=past)
+    elif "member" in caller:
+        group = make_group(scene.stranger)
+        make_grant(workspace, group, Role.EDITOR)
+        if caller.startswith("former"):
+            scene.stranger.groups.clear()
+    else:
+        later = timezone.now() + timedelta(hours=1)
+        make_grant(workspace, scene.stranger, Role[caller.upper()], expires_at=later)
+    make_grant(scene.image, scene.stranger, Role.VIEWER)
+
+
+def expected(caller: str, method: str, code: int, least: int) -> int:
     if caller in ("anonymous", "inactive"):
         return 401
-    if caller == "stranger":
+    if CALLERS[caller] == NOTHING:
         return 404
-    if caller == "reader" and method != "get":
+    if (caller == "reader" and method != "get") or CALLERS[caller] < least:
         return 403
     return code
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-@pytest.mark.parametrize(("method", "path", "body", "code"), ROUTES)
+@pytest.mark.parametrize(("method", "path", "body", "code", "least"), ROUTES)
 def test_each_route_answers_each_caller_as_it_should(
-    scene: Scene, caller: str, method: str, path: str, body: dict[str, Any], code: int
+    scene: Scene, caller: str, method: str, path: str, body: dict[str, Any], code: int, least: int
 ) -> None:
     workspace = scene.create()
     observe(workspace, "running")
-    client = client_of(scene, caller)
-    arguments: dict[str, Any] = {} if method == "get" else {"data": body, "format": "json"}
+    client = client_of(scene, caller, workspace)
+    data: Any = [] if method == "put" else body
+    arguments: dict[str, Any] = {} if method == "get" else {"data": data, "format": "json"}
     answer = getattr(client, method)(f"{URL}{workspace.pk}/{path}", **arguments)
-    assert answer.status_code == expected(caller, method, code)
+    assert answer.status_code == expected(caller, method, code, least), answer.content
     if answer.status_code >= 400:
         assert set(answer.json()) == {"code", "message", "fields", "request_id"}
         row = Workspace.objects.get()
-        assert row.revision == 1
+        assert (row.revision, row.owner) == (1, scene.owner)
 
 
 def test_no_route_is_missing_from_the_table() -> None:
     views = {str(vars(pattern)["name"]).removeprefix("workspace-") for pattern in router.urls}
-    named = {path.strip("/") or "detail" for _, path, _, _ in ROUTES}
-    assert views == named | {"list"}
+    named = {path.strip("/") or "detail" for _, path, _, _, _ in ROUTES}
+    assert views - ELSEWHERE == named | {"list"}
 
 
 @pytest.mark.parametrize(
@@ -89,15 +133,39 @@ def test_no_route_is_missing_from_the_table() -> None:
         ("anonymous", 401, 0),
         ("reader", 200, 1),
         ("inactive", 401, 0),
+        ("viewer", 200, 1),
+        ("member", 200, 1),
+        ("expired", 200, 0),
+        ("former member", 200, 0),
     ],
 )
 def test_a_list_holds_what_the_caller_may_see(
     scene: Scene, caller: str, code: int, count: int
 ) -> None:
-    scene.create()
-    answer = client_of(scene, caller).get(URL)
+    answer = client_of(scene, caller, scene.create()).get(URL)
     assert answer.status_code == code
     assert answer.json().get("count", 0) == count
+
+
+@pytest.mark.parametrize(
+    ("caller", "actions"),
+    [
+        ("owner", {"stop", "redeploy", "snapshot", "clone", "delete"}),
+        ("manager", {"stop", "redeploy", "snapshot", "clone", "delete"}),
+        ("editor", {"stop", "redeploy", "snapshot", "clone"}),
+        ("member", {"stop", "redeploy", "snapshot", "clone"}),
+        ("viewer", set()),
+    ],
+)
+def test_the_actions_offered_are_those_the_caller_may_take(
+    scene: Scene, caller: str, actions: set[str]
+) -> None:
+    workspace = scene.create()
+    observe(workspace, "running")
+    client = client_of(scene, caller, workspace)
+    [listed] = client.get(URL).json()["results"]
+    shown = client.get(f"{URL}{workspace.pk}/").json()
+    assert set(listed["allowed_actions"]) == set(shown["allowed_actions"]) == actions
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.admin import GroupAdmin as StockGroupAdmin
 from django.contrib.auth.models import Group
-from unfold.admin import ModelAdmin
 
 from trailer import policy
-from trailer.accounts.models import ApiToken, User
-from trailer.accounts.services import (
-    token_create,
-    token_delete,
-    token_update,
+from trailer.accounts.administration import (
+    group_create,
+    group_delete,
+    group_update,
     user_create,
     user_delete,
     user_update,
 )
-from trailer.service_admin import ServiceAdmin, ServiceForm
+from trailer.accounts.models import ApiToken, Session, User
+from trailer.accounts.services import token_create, token_delete, token_update
+from trailer.service_admin import ReadOnlyAdmin, ServiceAdmin, ServiceForm
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
@@ -117,5 +116,28 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class GroupAdmin(StockGroupAdmin, ModelAdmin):  # type: ignore[misc]
-    """Groups have no rules of their own; only their look is ours."""
+class GroupAdmin(ServiceAdmin):
+    """Only the name: who is in a group is said on the users' pages."""
+
+    list_display = ("name",)
+    search_fields = ("name",)
+    fields: ClassVar = ["name"]
+
+    def service_create(self, request: HttpRequest, form: Any) -> Model:
+        return group_create(actor=request.user, name=form.cleaned_data["name"])
+
+    def service_update(self, request: HttpRequest, obj: Group, form: Any) -> Model:
+        return group_update(actor=request.user, group=obj, name=form.cleaned_data["name"])
+
+    def service_delete(self, request: HttpRequest, obj: Group) -> None:
+        group_delete(actor=request.user, group=obj)
+
+
+@admin.register(Session)
+class SessionAdmin(ReadOnlyAdmin):
+    """The key and the data are credentials and not shown."""
+
+    list_display = ("user", "address", "created_at", "last_seen_at", "expire_date")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "address")
+    exclude = ("session_key", "session_data")

@@ -9,7 +9,10 @@ from django.contrib.auth import authenticate
 from django.core.cache import cache
 
 from trailer.accounts.models import User
-from trailer.errors import ApplicationError, Throttled
+from trailer.audit.models import Outcome
+from trailer.audit.record import record
+from trailer.context import client_address
+from trailer.errors import ApplicationError, Invalid, Throttled
 from trailer.secrets import digest
 
 if TYPE_CHECKING:
@@ -26,15 +29,26 @@ class LoginRefused(ApplicationError):
 
 def login_check(request: HttpRequest, *, username: str, password: str) -> User:
     """The active user with this password, or a refusal that does not say which was wrong."""
-    key = _key(username, request.META.get("REMOTE_ADDR", ""))
+    key = _key(username, client_address(request.META))
     _count_attempt(key)
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
+        record("user.login", actor_name=username, outcome=Outcome.REFUSED)
         raise LoginRefused(
             "This username and password do not match an account. Check both and try again."
         )
     cache.delete_many([key, f"{key}:since"])
+    record("user.login", user, actor=user)
     return user
+
+
+def check_present_password(request: HttpRequest, user: User, password: str) -> None:
+    """For changes that a borrowed session must not make; guesses count like sign-ins."""
+    key = _key(user.username, client_address(request.META))
+    _count_attempt(key)
+    if not user.check_password(password):
+        raise Invalid.field("current_password", "This is not your present password.")
+    cache.delete_many([key, f"{key}:since"])
 
 
 def _count_attempt(key: str) -> None:

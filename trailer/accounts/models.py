@@ -1,4 +1,4 @@
-"""Users, and the API tokens they hand to scripts."""
+"""Users, the API tokens they hand to scripts, and their browser sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import uuid
 from typing import ClassVar
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
+from django.utils import timezone
 
 
 class User(AbstractUser):
@@ -32,6 +34,8 @@ class ApiToken(models.Model):
     digest = models.CharField(max_length=64, unique=True, editable=False)
     scope = models.CharField(max_length=10, choices=TokenScope, default=TokenScope.WRITE)
     expires_at = models.DateTimeField(null=True, blank=True)
+    # Made by signing in with a password: ends with the other sessions, and goes when it expires.
+    is_sign_in = models.BooleanField(default=False, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -40,3 +44,22 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Session(AbstractBaseSession):
+    """A signed-in browser. The key is a credential: people name sessions by `public_id`."""
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    user = models.ForeignKey(
+        User, null=True, blank=True, on_delete=models.CASCADE, related_name="sessions"
+    )
+    address = models.CharField(max_length=64, blank=True)
+    user_agent = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+
+    class Meta(AbstractBaseSession.Meta):
+        ordering: ClassVar = ["-last_seen_at"]
+
+    def __str__(self) -> str:
+        return f"session from {self.address or 'somewhere'}"

@@ -1,43 +1,31 @@
-"""What users may do to tokens, and admins to users."""
+"""What users may do to their tokens, sessions and own account."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
-from django.contrib.auth.models import Group
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from trailer import policy, secrets
-from trailer.accounts.models import ApiToken, TokenScope, User
-from trailer.errors import Conflict, Invalid, NotAllowed
+from trailer.accounts.models import ApiToken, Session, TokenScope, User
+from trailer.accounts.passwords import set_password
+from trailer.audit.record import differences, record
+from trailer.errors import Invalid, NotAllowed
 from trailer.rows import row_lock
 from trailer.validation import check_columns, check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from trailer.policy import Actor
 
 _WIDTH: Final = {TokenScope.READ: 0, TokenScope.WRITE: 1, TokenScope.ADMIN: 2}
-_OWNED: Final = ("workspaces", "images", "networks", "volumes", "registries")
 
 
 class TokenFields(TypedDict, total=False):
     name: str
     expires_at: datetime | None
-
-
-class UserFields(TypedDict, total=False):
-    username: str
-    email: str
-    password: str
-    is_admin: bool
-    is_active: bool
-    groups: Sequence[str]
 
 
 def token_create(
@@ -47,141 +35,109 @@ def token_create(
     scope: str = TokenScope.WRITE,
     expires_at: datetime | None = None,
     granted_by: ApiToken | None = None,
+    is_sign_in: bool = False,
 ) -> tuple[ApiToken, str]:
     """The token and its key, which nobody can read again. `granted_by` is the caller's own."""
     policy.require(actor, "apitoken.create")
     check_text({"name": name})
     key = secrets.new_token("api")
     token = ApiToken(
-        user=actor, name=name, scope=scope, expires_at=expires_at, digest=secrets.digest(key)
+        user=actor,
+        name=name,
+        scope=scope,
+        expires_at=expires_at,
+        is_sign_in=is_sign_in,
+        digest=secrets.digest(key),
     )
     check_columns(token, ("name", "scope", "expires_at"))
     _check_expiry(expires_at)
     if granted_by is not None and _WIDTH[TokenScope(scope)] > _WIDTH[TokenScope(granted_by.scope)]:
         raise NotAllowed("A token can't make a token that may do more than itself.")
-    token.save(force_insert=True)
+    with transaction.atomic():
+        token.save(force_insert=True)
+        if not is_sign_in:
+            made = {"scope": str(scope), "expires_at": expires_at}
+            record("apitoken.create", token, actor=actor, changes=differences({}, made))
     return token, key
 
 
 def token_update(*, actor: Actor, token: ApiToken, **fields: Unpack[TokenFields]) -> ApiToken:
     policy.require(actor, "apitoken.modify", token)
+    before = {name: getattr(token, name) for name in fields}
     for name, value in fields.items():
         setattr(token, name, value)
     check_text(fields)
     check_columns(token, fields)
     if "expires_at" in fields:
         _check_expiry(fields["expires_at"])
-    token.save(update_fields=list(fields))
+    if changes := differences(before, fields):
+        with transaction.atomic():
+            token.save(update_fields=list(fields))
+            record("apitoken.update", token, actor=actor, changes=changes)
     return token
 
 
 def token_delete(*, actor: Actor, token: ApiToken) -> None:
     """Revoked at once: the next request with it is refused."""
     policy.require(actor, "apitoken.delete", token)
-    token.delete()
+    with transaction.atomic():
+        record("apitoken.delete", token, actor=actor)
+        token.delete()
 
 
-def user_create(*, actor: Actor, **fields: Unpack[UserFields]) -> User:
-    policy.require(actor, "user.modify")
-    user = User()
-    try:
-        with transaction.atomic():
-            names = _apply(user, {"username": "", **fields})
-            if not fields.get("password"):
-                user.set_unusable_password()
-            check_columns(user, names - {"password"})
-            user.save(force_insert=True)
-            _set_groups(user, fields.get("groups", ()))
-    except IntegrityError as error:
-        raise _name_taken(user.username) from error
+def session_end(*, actor: Actor, session: Session) -> None:
+    policy.require(actor, "session.delete", session)
+    with transaction.atomic():
+        record("session.delete", session, actor=actor)
+        session.delete()
+
+
+def sessions_end_others(
+    *, actor: Actor, session_key: str | None = None, token: ApiToken | None = None
+) -> tuple[int, int]:
+    """Signs out everywhere but here; how many sessions and sign-in tokens that ended."""
+    sessions = Session.objects.filter(user=actor.pk).exclude(session_key=session_key or "")
+    tokens = ApiToken.objects.filter(user=actor.pk, is_sign_in=True)
+    if token is not None:
+        tokens = tokens.exclude(pk=token.pk)
+    with transaction.atomic():
+        ended = sessions.delete()[0], tokens.delete()[0]
+        record("user.sign_out_everywhere", actor, actor=actor)
+    return ended
+
+
+def profile_update(*, actor: Actor, email: str) -> User:
+    check_text({"email": email})
+    with transaction.atomic():
+        user = row_lock(User.objects.all(), actor.pk)
+        changes = differences({"email": user.email}, {"email": email})
+        user.email = email
+        check_columns(user, ("email",))
+        if changes:
+            user.save(update_fields=["email"])
+            record("user.update", user, actor=actor, changes=changes)
     return user
 
 
-def user_update(*, actor: Actor, user: User, **fields: Unpack[UserFields]) -> User:
-    policy.require(actor, "user.modify", user)
-    try:
-        with transaction.atomic():
-            current = _locked(user)
-            was_admin = current.is_admin
-            names = _apply(current, fields)
-            check_columns(current, names - {"password"})
-            if was_admin and not current.is_admin:
-                _check_not_last_admin(current)
-            if names:
-                current.save(update_fields=sorted(names))
-            if "groups" in fields:
-                _set_groups(current, fields["groups"])
-    except IntegrityError as error:
-        raise _name_taken(str(fields.get("username"))) from error
-    return current
-
-
-def user_delete(*, actor: Actor, user: User) -> None:
-    policy.require(actor, "user.modify", user)
+def password_change(*, actor: Actor, password: str, session_key: str | None = None) -> User:
+    """The caller has checked the present password. Sessions that were signed in by it end."""
     with transaction.atomic():
-        current = _locked(user)
-        if current.pk == actor.pk:
-            raise Conflict("You can't delete yourself. Ask another administrator.")
-        if current.is_admin:
-            _check_not_last_admin(current)
-        owned = [f"{count} {noun}" for noun in _OWNED if (count := getattr(current, noun).count())]
-        if owned:
-            raise Conflict(
-                f"User {current.username} still owns {', '.join(owned)}. "
-                "Delete them first, or deactivate the user.",
-                code="in_use",
-            )
-        current.delete()
+        user = row_lock(User.objects.all(), actor.pk)
+        set_password(user, password)
+        user.save(update_fields=["password"])
+        Session.objects.filter(user=user).exclude(session_key=session_key or "").delete()
+        ApiToken.objects.filter(user=user, is_sign_in=True).delete()
+        record("user.password", user, actor=actor)
+    return user
 
 
-def _apply(user: User, fields: Any) -> set[str]:
-    """Set what is given; answers the columns that were touched."""
-    check_text({name: value for name, value in fields.items() if name != "groups"})
-    touched = set()
-    for name in ("username", "email", "is_active"):
-        if name in fields:
-            setattr(user, name, fields[name])
-            touched.add(name)
-    if "is_admin" in fields:
-        user.is_superuser = user.is_staff = fields["is_admin"]
-        touched |= {"is_superuser", "is_staff"}
-    if fields.get("password"):
-        _set_password(user, fields["password"])
-        touched.add("password")
-    return touched
-
-
-def _set_password(user: User, password: str) -> None:
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise Invalid(error.messages[0], fields={"password": error.messages}) from error
-    user.set_password(password)
-
-
-def _set_groups(user: User, names: Sequence[str]) -> None:
-    groups = list(Group.objects.filter(name__in=names))
-    if missing := sorted(set(names) - {group.name for group in groups}):
-        raise Invalid.field("groups", f"There is no group named {missing[0]}.")
-    user.groups.set(groups)
-
-
-def _locked(user: User) -> User:
-    """All admins are locked with it: two of them can't take each other's rights at once."""
-    list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
-    return row_lock(User.objects.all(), user.pk)
-
-
-def _check_not_last_admin(user: User) -> None:
-    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
-    if not others.exists():
-        raise Conflict(f"User {user.username} is the last administrator. Make another one first.")
+def expired_prune() -> int:
+    """Sign-in tokens and sessions that nobody can use any more; for the background job."""
+    now = timezone.now()
+    tokens = ApiToken.objects.filter(is_sign_in=True, expires_at__lte=now)
+    return tokens.delete()[0] + Session.objects.filter(expire_date__lte=now).delete()[0]
 
 
 def _check_expiry(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= timezone.now():
         raise Invalid.field("expires_at", "A token must expire in the future, or never (null).")
-
-
-def _name_taken(username: str) -> Invalid:
-    return Invalid.field("username", f"There is a user named {username} already.")

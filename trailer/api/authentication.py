@@ -10,6 +10,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import authentication, exceptions
 
 from trailer.accounts.models import ApiToken
+from trailer.context import by_token
 from trailer.secrets import digest
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class TokenAuthentication(authentication.BaseAuthentication):
             raise exceptions.AuthenticationFailed(
                 "This token is unknown, expired or revoked. Make a new one."
             )
+        by_token(found[1].name)
         return found
 
     def authenticate_header(self, request: Request) -> str:

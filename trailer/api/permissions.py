@@ -25,6 +25,18 @@ class SignedInWithScope(BasePermission):
         return True
 
 
+class AdminScopeToChange(BasePermission):
+    """For what everybody may read and admins change: a token needs the scope for everything."""
+
+    message = "Changing this takes a token of the scope admin."
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        token = request.auth
+        if request.method in SAFE_METHODS or not isinstance(token, ApiToken):
+            return True
+        return token.scope == TokenScope.ADMIN
+
+
 class AdminOnly(BasePermission):
     """For what only admins may see; a token needs the scope for everything."""
 

@@ -10,6 +10,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.response import Response
 
 from trailer import policy
+from trailer.access.models import ObjectKind
 from trailer.api.revision import expected_revision
 
 if TYPE_CHECKING:
@@ -32,15 +33,17 @@ class ResourceViewSet(
 ):
     """`serializer_class` writes answers; each action names the serializer of its own input.
 
-    PUT is not offered: changes are partial, so that a client never resets what it does not know.
+    Objects take no PUT: changes are partial, so that a client never resets what it does not know.
+    Only lists that are replaced as a whole do.
     """
 
-    http_method_names = ("get", "post", "patch", "delete", "head", "options")
+    http_method_names = ("get", "post", "put", "patch", "delete", "head", "options")
 
     def get_queryset(self) -> QuerySet[M]:
         queryset = super().get_queryset()
-        kind = queryset.model._meta.model_name or ""
-        return queryset.filter(policy.visible(kind, self.request.user))
+        kind, user = queryset.model._meta.model_name or "", self.request.user
+        rows = queryset.filter(policy.visible(kind, user))
+        return rows.annotate(**policy.role_columns(kind, user)) if kind in ObjectKind else rows
 
     def given(self, serializer_class: type[BaseSerializer[Any]]) -> dict[str, Any]:
         """The validated body; on PATCH only what was sent."""

@@ -9,15 +9,15 @@ from django.utils import timezone
 
 from hosts.models import Host, Network, Volume
 from hosts.status import Badge, host_badge, is_fresh, resource_badge
-from images.models import Build, Image
-from images.status import image_badge, image_badge_of
+from images.models import Build, Image, Registry
+from images.status import image_badge, image_badge_of, registry_badge, registry_message
 from workspaces.models import Workspace
 from workspaces.status import workspace_badge
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-Shown = Workspace | Image | Host | Network | Volume
+Shown = Workspace | Image | Host | Network | Volume | Registry
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,15 @@ def state_of(obj: Shown) -> State:
     if isinstance(obj, Host):
         # The status of a silent host says so itself.
         return State(resource_of(obj), host_badge(obj, now), fresh=True, since=None)
+    if isinstance(obj, Registry):
+        return State(resource_of(obj), registry_badge(obj, now), fresh=True, since=None)
     fresh = is_fresh(obj.host, now)
     since = None if fresh else obj.host.last_heartbeat
     return State(resource_of(obj), badge_of(obj), fresh, since)
+
+
+def message_of(obj: Shown) -> str:
+    return registry_message(obj, timezone.now()) if isinstance(obj, Registry) else obj.message
 
 
 def badge_of(obj: Workspace | Image | Network | Volume | Build) -> Badge:

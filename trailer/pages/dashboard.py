@@ -12,17 +12,25 @@ from hosts.models import Host
 from hosts.status import host_status
 from images.choices import BuildStatus
 from images.models import Image
+from trailer.pages.hosts import disk_of
 from trailer.pages.page import PageView
+from trailer.pages.quantities import rough_size
 from trailer.pages.workspace_list import count_by_status, with_parts
 from workspaces.choices import WorkspaceStatus
-from workspaces.models import Workspace
+from workspaces.models import Event, Workspace
 from workspaces.status import BADGES
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from trailer.accounts.models import User
 
-_RECENT = 25
+_RECENT = 15
 _MOST_TROUBLES = 6
+_MOST_BUILDS = 6
+_MOST_EVENTS = 10
+# In the order in which they stand in the bar.
+_SHARES = (("running", "green"), ("busy", "blue"), ("error", "red"), ("stopped", "grey"))
 
 
 @dataclass(frozen=True)
@@ -35,30 +43,44 @@ class Trouble:
     sentence: str
 
 
+@dataclass(frozen=True)
+class Share:
+    """A piece of the bar of all workspaces, in percent of its length."""
+
+    name: str
+    colour: str
+    start: float
+    width: float
+
+
 class DashboardView(PageView):
     template_name = "dashboard.html"
     parts: ClassVar = {
         "summary": "dashboard/_summary.html",
         "hosts": "dashboard/_hosts.html",
         "workspaces": "dashboard/_workspaces.html",
+        "builds": "dashboard/_builds.html",
+        "events": "dashboard/_events.html",
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         hosts = list(Host.objects.visible_to(self.user))
         workspaces = Workspace.objects.visible_to(self.user)
         images = Image.objects.visible_to(self.user)
-        recent = list(with_parts(workspaces).order_by("-updated_at")[:_RECENT])
+        counts = _counts(self.user)
+        under_way = images.filter(status__in=[BuildStatus.PENDING, BuildStatus.BUILDING])
         troubles = _troubles(self.user, hosts)
         return super().get_context_data(
             hosts=hosts,
             hosts_online=sum(_status(host) == HostStatus.ONLINE for host in hosts),
-            counts=_counts(self.user),
-            workspaces=recent,
-            workspace_count=workspaces.count(),
-            builds_under_way=images.filter(
-                status__in=[BuildStatus.PENDING, BuildStatus.BUILDING]
-            ).count(),
+            counts=counts,
+            shares=_shares(counts),
+            workspaces=with_parts(workspaces).order_by("-updated_at")[:_RECENT],
+            workspace_count=sum(counts.values()),
+            builds=under_way.select_related("host").order_by("-updated_at")[:_MOST_BUILDS],
+            builds_under_way=under_way.count(),
             image_count=images.count(),
+            events=_events(workspaces),
             troubles=troubles[:_MOST_TROUBLES],
             more_troubles=max(0, len(troubles) - _MOST_TROUBLES),
             **kwargs,
@@ -78,25 +100,47 @@ def _counts(user: User) -> dict[str, int]:
     return counts
 
 
+def _shares(counts: dict[str, int]) -> list[Share]:
+    total = sum(counts.values())
+    shares: list[Share] = []
+    start = 0.0
+    for name, colour in _SHARES:
+        if counts[name]:
+            width = 100 * counts[name] / total
+            shares.append(Share(name, colour, round(start, 2), round(width, 2)))
+            start += width
+    return shares
+
+
+def _events(workspaces: QuerySet[Workspace]) -> QuerySet[Event]:
+    rows = Event.objects.filter(workspace__in=workspaces.order_by())
+    return rows.select_related("workspace", "actor").order_by("-received_at")[:_MOST_EVENTS]
+
+
 def _troubles(user: User, hosts: list[Host]) -> list[Trouble]:
-    found = [
-        Trouble(
-            f"/hosts/{host.pk}/",
-            "Host",
-            host.name,
-            host.message or "Its agent is silent. Check the machine, its network and the agent.",
-        )
-        for host in hosts
-        if _status(host) == HostStatus.OFFLINE
-    ]
+    """Hosts first: one that is silent or full is the reason for much else."""
+    found = [trouble for host in hosts if (trouble := _host_trouble(host))]
     failed = Workspace.objects.visible_to(user).filter(observed_status=WorkspaceStatus.ERROR)
     found += [
         Trouble(f"/workspaces/{row.pk}/", "Workspace", row.name, row.message or "It has failed.")
-        for row in failed[: _MOST_TROUBLES * 10]
+        for row in failed.order_by("-updated_at")[: _MOST_TROUBLES * 10]
     ]
     images = Image.objects.visible_to(user).filter(status=BuildStatus.FAILED)
     found += [
         Trouble(f"/images/{row.pk}/", "Image", row.name, row.message or "Its build has failed.")
-        for row in images[: _MOST_TROUBLES * 10]
+        for row in images.order_by("-updated_at")[: _MOST_TROUBLES * 10]
     ]
     return found
+
+
+def _host_trouble(host: Host) -> Trouble | None:
+    if _status(host) == HostStatus.OFFLINE:
+        sentence = "Its agent is silent. Check the machine, its network and the agent."
+    elif (disk := disk_of(host)) is not None and disk.is_low:
+        sentence = (
+            f"Only {rough_size(disk.free)} of its disk is free: nothing new is pulled, built or "
+            "snapshotted. Delete unused images."
+        )
+    else:
+        return None
+    return Trouble(f"/hosts/{host.pk}/", "Host", host.name, host.message or sentence)

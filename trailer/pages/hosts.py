@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.db.models import Count, Q
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 
 from hosts.choices import RouterMode
 from hosts.models import Host
-from hosts.selectors import cycles_of
+from hosts.selectors import cycles_of, leftovers_of
+from hosts.status import is_fresh
 from trailer import policy
 from trailer.pages.page import PageView
+from trailer.pages.quantities import rough_duration
+from trailer.pages.timeline import lanes_of
 from trailer.pages.unused import unused_on
 from trailer.pages.workspace_list import with_parts
 from workspaces.models import Workspace
@@ -20,7 +25,9 @@ from workspaces.models import Workspace
 _CYCLES_SHOWN = 30
 TABS = (("overview", "Overview"), ("workspaces", "Workspaces"), ("images", "Unused images"))
 # The steps of cycles name everybody's workspaces.
-ADMIN_TABS = (("cycles", "Cycles"), ("settings", "Settings"))
+ADMIN_TABS = (("cycles", "Cycles"), ("leftovers", "Leftovers"), ("settings", "Settings"))
+# Less is what clocks without synchronisation drift in a day, or a slow connection.
+_CLOCK_TOLERANCE = 60
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,14 @@ def disk_of(host: Host) -> Disk | None:
     return Disk(free, total, used, free < host.disk_free_min_bytes)
 
 
+def clock_trouble(host: Host) -> str:
+    """How wrong the host's clock is, in words; empty while that is not worth a word."""
+    skew = host.clock_skew_seconds
+    if skew is None or abs(skew) <= _CLOCK_TOLERANCE:
+        return ""
+    return f"{rough_duration(timedelta(seconds=abs(skew)))} {'ahead' if skew > 0 else 'behind'}"
+
+
 class HostListView(PageView):
     template_name = "hosts/list.html"
     parts: ClassVar = {"rows": "hosts/_rows.html"}
@@ -59,6 +74,7 @@ class HostView(PageView):
     parts: ClassVar = {
         "tab": "hosts/_tab.html",
         "facts": "hosts/_facts.html",
+        "health": "hosts/_health.html",
         "cycles": "hosts/_cycles.html",
         "images": "hosts/_unused.html",
     }
@@ -68,14 +84,24 @@ class HostView(PageView):
         tabs = TABS + (ADMIN_TABS if policy.allows(self.user, "host.modify", host) else ())
         tab = self.request.GET.get("tab", "")
         tab = tab if tab in dict(tabs) else TABS[0][0]
-        context: dict[str, Any] = {"host": host, "tab": tab, "tabs": tabs, "disk": disk_of(host)}
+        context: dict[str, Any] = {
+            "host": host,
+            "tab": tab,
+            "tabs": tabs,
+            "disk": disk_of(host),
+            "fresh": is_fresh(host, timezone.now()),
+            "skew": clock_trouble(host),
+        }
         if tab == "cycles":
-            context["cycles"] = cycles_of(actor=self.user, host=host)[:_CYCLES_SHOWN]
+            context["lanes"] = lanes_of(cycles_of(actor=self.user, host=host)[:_CYCLES_SHOWN])
+        elif tab == "leftovers":
+            context["leftovers"] = leftovers_of(actor=self.user, host=host)
         elif tab == "settings":
             context["router_modes"] = RouterMode.choices
         elif tab == "images":
             context["unused"] = unused_on(host, self.user)
         elif tab == "workspaces":
-            mine = Workspace.objects.visible_to(self.user).filter(host=host)
+            visible = Workspace.objects.visible_to(self.user).with_role(self.user)
+            mine = visible.filter(host=host)
             context["workspaces"] = with_parts(mine).order_by("name")
         return super().get_context_data(**context, **kwargs)

@@ -27,7 +27,8 @@ class ImageListView(PageView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         mine = Image.objects.visible_to(self.user)
-        rows = mine.select_related("host").annotate(used_by=Count("workspaces"))
+        own = mine.with_role(self.user).select_related("host")
+        rows = own.annotate(used_by=Count("workspaces"))
         search = self.request.GET.get("search", "").strip()
         if search:
             rows = rows.filter(name__icontains=search) | rows.filter(reference__icontains=search)

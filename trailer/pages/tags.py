@@ -11,8 +11,8 @@ from django.utils.html import format_html
 
 from images.selectors import update_available
 from trailer import policy
-from trailer.pages import quantities
-from trailer.pages.badges import Shown, badge_of, resource_of, state_of
+from trailer.pages import addresses, quantities
+from trailer.pages.badges import Shown, badge_of, message_of, resource_of, state_of
 from trailer.pages.navigation import links_for
 
 if TYPE_CHECKING:
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from django.template.context import Context
     from django.utils.safestring import SafeString
 
+    from hosts.models import Host
     from hosts.status import Badge
     from images.models import Build, Image
     from trailer.pages.badges import State
     from trailer.pages.navigation import Link
+    from workspaces.models import Port, Url
 
 register = template.Library()
 
@@ -36,19 +38,26 @@ def badge(obj: Shown) -> dict[str, Any]:
 
 @register.inclusion_tag("partials/message.html")
 def message(obj: Shown) -> dict[str, Any]:
-    return {"resource": resource_of(obj), "message": obj.message}
+    return {"resource": resource_of(obj), "message": message_of(obj)}
 
 
-@register.inclusion_tag("partials/action.html")
+@register.inclusion_tag("partials/action.html", takes_context=True)
 def action(
-    obj: Shown, name: str, label: str, icon_name: str, style: str = "", **options: Any
+    context: Context,
+    obj: Shown,
+    name: str,
+    label: str,
+    icon_name: str,
+    style: str = "",
+    **options: Any,
 ) -> dict[str, Any]:
     """A button that carries out `name` on the object; `style`: icon, danger, icon-danger or none.
 
     Options: `confirm`, a sentence to ask first, or "type" to ask for the object's name; `always`,
     for what no status forbids; `open`, the dialog whose form does it.
     """
-    allowed = name in state_of(obj).badge.actions
+    offered = options.get("always", False) or name in state_of(obj).badge.actions
+    allowed = offered and bool(policy.allowed_of(context["request"].user, obj, (name,)))
     return {
         "resource": resource_of(obj),
         "object_name": str(obj),
@@ -59,7 +68,7 @@ def action(
         "confirm": options.get("confirm", ""),
         "open": options.get("open", ""),
         "always": options.get("always", False),
-        "allowed": allowed or options.get("always", False),
+        "allowed": allowed,
     }
 
 
@@ -111,6 +120,18 @@ def ago(moment: datetime | None, empty: str = "never") -> dict[str, Any]:
 def may(context: Context, verb: str, obj: Shown | None = None) -> bool:
     """`{% may "host.modify" host as allowed %}`"""
     return policy.allows(context["request"].user, verb, obj)
+
+
+@register.simple_tag(takes_context=True)
+def port_link(context: Context, port: Port, host: Host) -> str:
+    """Where the port can be opened, or "" when nobody can tell."""
+    name = context["request"].get_host().rsplit(":", maxsplit=1)[0]
+    return addresses.port_address(port, host, name)
+
+
+@register.filter
+def url_link(url: Url) -> str:
+    return addresses.url_address(url)
 
 
 @register.simple_tag(takes_context=True)

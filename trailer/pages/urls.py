@@ -9,6 +9,7 @@ from trailer.pages.hosts import HostListView, HostView
 from trailer.pages.images import ImageCreateView, ImageListView, ImageView
 from trailer.pages.networks import NetworkListView
 from trailer.pages.registries import RegistryListView
+from trailer.pages.search import SearchView
 from trailer.pages.volumes import VolumeListView
 from trailer.pages.workspace_list import WorkspaceListView
 from trailer.pages.workspaces import WorkspaceCreateView, WorkspaceView
@@ -29,6 +30,7 @@ urlpatterns = [
     path("images/<uuid:pk>/", ImageView.as_view(), name="image"),
     path("hosts/", HostListView.as_view(), name="hosts"),
     path("hosts/<uuid:pk>/", HostView.as_view(), name="host"),
+    path("search/", SearchView.as_view(), name="search"),
     path("networks/", NetworkListView.as_view(), name="networks"),
     path("volumes/", VolumeListView.as_view(), name="volumes"),
     path("registries/", RegistryListView.as_view(), name="registries"),

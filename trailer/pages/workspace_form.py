@@ -10,6 +10,7 @@ from hosts.models import Network, Volume
 from images.models import Image
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.quantities import exact_size
+from workspaces.choices import DesiredState, UrlAuth
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -25,6 +26,8 @@ class Options:
     images: list[Image]
     networks: list[Network]
     volumes: list[Volume]
+    states: list[tuple[str, str]]
+    auths: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,17 @@ class WorkspaceForm:
     memory_bytes: str = ""
     shm_bytes: str = ""
     gpu_count: str = ""
+    gpu_ids: str = ""
     nested_virtualization: bool = False
     env: list[dict[str, Any]] = field(default_factory=list)
     ports: list[dict[str, Any]] = field(default_factory=list)
     mounts: list[dict[str, Any]] = field(default_factory=list)
     networks: frozenset[str] = frozenset()
+    urls: list[dict[str, Any]] = field(default_factory=list)
+    labels: list[dict[str, str]] = field(default_factory=list)
+    schedule_start: str = ""
+    schedule_stop: str = ""
+    idle_stop_minutes: str = ""
     health_test: str = ""
     health_interval: str = "10"
     health_timeout: str = "5"
@@ -61,6 +70,9 @@ def options_for(user: User, host: Host | None = None) -> Options:
         images=list(Image.objects.visible_to(user).filter(**on_host).select_related("host")),
         networks=list(Network.objects.visible_to(user).filter(**on_host)),
         volumes=list(Volume.objects.visible_to(user).filter(**on_host)),
+        states=[(DesiredState.RUNNING, "Start it"), (DesiredState.STOPPED, "Leave it stopped")],
+        # What keeps strangers out comes first: it is what a new row begins with.
+        auths=sorted(UrlAuth.choices, key=lambda choice: choice[0] == UrlAuth.NONE),
     )
 
 
@@ -75,7 +87,7 @@ def blank_form(options: Options, *, host: str, image: str) -> WorkspaceForm:
 
 def form_of(workspace: Workspace) -> WorkspaceForm:
     """Needs the parts prefetched. Secret values never reach the page."""
-    check = workspace.health_check or {}
+    check, gpus, schedule = workspace.health_check, workspace.gpus, workspace.schedule
     return WorkspaceForm(
         name=workspace.name,
         description=workspace.description,
@@ -85,26 +97,15 @@ def form_of(workspace: Workspace) -> WorkspaceForm:
         cpus="" if workspace.cpus is None else f"{workspace.cpus.normalize():f}",
         memory_bytes=exact_size(workspace.memory_bytes),
         shm_bytes=exact_size(workspace.shm_bytes),
-        gpu_count=str((workspace.gpus or {}).get("count") or ""),
+        gpu_count=_number(gpus.get("count") or None),
+        gpu_ids=", ".join(gpus.get("device_ids") or []),
         nested_virtualization=workspace.nested_virtualization,
-        env=[
-            {"name": row.name, "value": row.value, "secret": row.is_secret}
-            for row in workspace.env_vars.all()
-        ],
-        ports=[
-            {
-                "container_port": row.container_port,
-                "protocol": row.protocol,
-                "host_port": row.host_port,
-                "host_ip": row.host_ip,
-            }
-            for row in workspace.ports.all()
-        ],
-        mounts=[
-            {"volume": str(row.volume_id), "target": row.target, "read_only": row.read_only}
-            for row in workspace.mounts.all()
-        ],
+        **_parts_of(workspace),
         networks=frozenset(str(row.pk) for row in workspace.networks.all()),
+        labels=[{"name": key, "value": value} for key, value in workspace.labels.items()],
+        schedule_start=schedule.get("start", ""),
+        schedule_stop=schedule.get("stop", ""),
+        idle_stop_minutes=_number(workspace.idle_stop_minutes),
         health_test=_health_words(check.get("test") or []),
         health_interval=_number(check.get("interval", 10)),
         health_timeout=_number(check.get("timeout", 5)),
@@ -113,6 +114,38 @@ def form_of(workspace: Workspace) -> WorkspaceForm:
         startup_timeout=str(workspace.startup_timeout),
         drain_timeout=str(workspace.drain_timeout),
     )
+
+
+def _parts_of(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "env": [
+            {"name": row.name, "value": row.value, "secret": row.is_secret}
+            for row in workspace.env_vars.all()
+        ],
+        "ports": [
+            {
+                "container_port": row.container_port,
+                "protocol": row.protocol,
+                "host_port": row.host_port,
+                "host_ip": row.host_ip,
+            }
+            for row in workspace.ports.all()
+        ],
+        "mounts": [
+            {"volume": str(row.volume_id), "target": row.target, "read_only": row.read_only}
+            for row in workspace.mounts.all()
+        ],
+        "urls": [
+            {
+                "subdomain": row.subdomain,
+                "domain": row.domain,
+                "port": row.port,
+                "tls": row.tls,
+                "auth": row.auth,
+            }
+            for row in workspace.urls.all()
+        ],
+    }
 
 
 def _words(arguments: list[str]) -> str:
@@ -128,5 +161,5 @@ def _health_words(test: list[str]) -> str:
     return json.dumps(test, ensure_ascii=False) if test else ""
 
 
-def _number(value: float) -> str:
-    return f"{value:g}"
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"

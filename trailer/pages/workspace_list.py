@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # The annotation of with_effective_status: what the badge shows.
 _STATUS: str = "effective_status"
-ORDERINGS = ("name", "-name", "host__name", "-host__name", "updated_at", "-updated_at")
+_COLUMNS = ("name", "host__name", "image__name", "updated_at", _STATUS)
+ORDERINGS = (*_COLUMNS, *(f"-{column}" for column in _COLUMNS))
 
 
 class WorkspaceListView(PageView):
@@ -30,9 +31,9 @@ class WorkspaceListView(PageView):
         mine = Workspace.objects.visible_to(self.user)
         given = self.request.GET
         ordering = given.get("ordering", "")
-        rows = with_parts(filtered(mine, given))
+        rows = with_parts(filtered(mine.with_role(self.user), given))
         page = list_page(
-            rows.order_by(ordering if ordering in ORDERINGS else "name"), self.request
+            rows.order_by(ordering if ordering in ORDERINGS else "name", "pk"), self.request
         )
         return super().get_context_data(
             page=page,
@@ -46,6 +47,7 @@ class WorkspaceListView(PageView):
             host=given.get("host", ""),
             ordering=ordering,
             query=query_without_part(given, "page"),
+            query_without_ordering=query_without_part(given, "page", "ordering"),
             **kwargs,
         )
 
@@ -69,7 +71,7 @@ def filtered(rows: QuerySet[Workspace], given: QueryDict) -> QuerySet[Workspace]
 
 def with_parts(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
     """Everything a row shows, in a fixed number of queries."""
-    return rows.select_related("host", "image").prefetch_related("ports")
+    return rows.select_related("host", "image").prefetch_related("ports", "urls")
 
 
 def count_by_status(rows: QuerySet[Workspace]) -> dict[str, int]:

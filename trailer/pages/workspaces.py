@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404
 
 from images.choices import ImageKind
 from images.models import Image
+from trailer import policy
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page
 from trailer.pages.workspace_form import blank_form, form_of, options_for
@@ -18,9 +19,27 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from trailer.accounts.models import User
+
 _SNAPSHOTS_SHOWN = 20
 
-TABS = (("overview", "Overview"), ("events", "Events"), ("settings", "Settings"))
+TABS = (
+    ("overview", "Overview"),
+    ("logs", "Logs"),
+    ("terminal", "Terminal"),
+    ("metrics", "Metrics"),
+    ("events", "Events"),
+    ("settings", "Settings"),
+)
+_NEEDED = {"terminal": "workspace.exec", "settings": "workspace.modify"}
+
+
+def tabs_for(user: User, workspace: Workspace) -> list[tuple[str, str]]:
+    return [
+        (name, words)
+        for name, words in TABS
+        if name not in _NEEDED or policy.allows(user, _NEEDED[name], workspace)
+    ]
 
 
 class WorkspaceCreateView(PageView):
@@ -45,20 +64,26 @@ class WorkspaceView(PageView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         workspace = self._workspace(kwargs["pk"])
         tab = self.request.GET.get("tab", "")
-        tab = tab if tab in dict(TABS) else TABS[0][0]
-        context = {"workspace": workspace, "tab": tab, "tabs": TABS}
+        tabs = tabs_for(self.user, workspace)
+        tab = tab if tab in dict(tabs) else TABS[0][0]
+        context = {"workspace": workspace, "tab": tab, "tabs": tabs}
         if not self.is_part:
             context["hosts"] = hosts_to_choose(self.user)
+        return super().get_context_data(**context, **self._of_tab(tab, workspace), **kwargs)
+
+    def _of_tab(self, tab: str, workspace: Workspace) -> dict[str, Any]:
         if tab == "events":
             events = workspace.events.select_related("actor")
-            context["events"] = list_page(events, self.request)
-        elif tab == "settings":
+            return {"events": list_page(events, self.request)}
+        if tab == "settings":
             options = options_for(self.user, host=workspace.host)
-            context |= {"options": options, "form": form_of(workspace)}
-        else:
-            context["last_events"] = workspace.events.select_related("actor")[:5]
-            context["snapshots"] = self._snapshots(workspace)
-        return super().get_context_data(**context, **kwargs)
+            return {"options": options, "form": form_of(workspace)}
+        if tab == "overview":
+            return {
+                "last_events": workspace.events.select_related("actor")[:5],
+                "snapshots": self._snapshots(workspace),
+            }
+        return {}
 
     def _snapshots(self, workspace: Workspace) -> QuerySet[Image]:
         rows = Image.objects.visible_to(self.user).filter(

@@ -6,7 +6,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from daphne.endpoints import build_endpoint_description_strings
-from daphne.server import Server
 from django.conf import settings
 from django.core.management.base import CommandError
 from twisted.internet import reactor
@@ -14,6 +13,7 @@ from twisted.internet.threads import deferToThread
 
 from trailer.asgi import application
 from trailer.celery import app as celery_app
+from trailer.pacing import PacedServer
 from trailer.standalone.agent_process import AgentProcess
 from trailer.standalone.bootstrap import agent_state_dir, ensure_identity, ensure_local_host
 from trailer.standalone.jobs import EmbeddedJobs
@@ -36,7 +36,7 @@ def serve(say: Callable[[str], None]) -> None:
             agent.start()
         say(f"Trailer answers at {settings.TRAILER_PUBLIC_URL} (Ctrl-C to stop)")
 
-    server = Server(
+    server = PacedServer(
         application=application,
         endpoints=build_endpoint_description_strings(host=address, port=int(port)),
         signal_handlers=True,
@@ -45,14 +45,13 @@ def serve(say: Callable[[str], None]) -> None:
         websocket_timeout=-1,
         application_close_timeout=5,
     )
-    if agent is not None:
-        # Before the port closes, so that the agent's last reports still arrive.
-        core: Any = reactor  # the stubs declare the trigger's arguments one place off
-        core.addSystemEventTrigger("before", "shutdown", deferToThread, agent.stop)
-    try:
-        server.run()
-    finally:
-        jobs.stop()
+    # Before the port closes and the loop ends: the agent's last reports arrive, and no job is
+    # left waiting for a loop that is gone.
+    core: Any = reactor  # the stubs declare the trigger's arguments one place off
+    for part in (agent, jobs):
+        if part is not None:
+            core.addSystemEventTrigger("before", "shutdown", deferToThread, part.stop)
+    server.run()
     if not server.listening_addresses:
         raise CommandError(
             f"Can't listen on {settings.TRAILER_BIND}. Is something else using that port? "

@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agent.protocol import naming
+from trailer import policy
 from workspaces.api.parts import (
     GpusSerializer,
     HealthCheckSerializer,
@@ -104,7 +105,8 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
         return workspace_is_fresh(workspace, timezone.now())
 
     def get_allowed_actions(self, workspace: Workspace) -> list[str]:
-        return list(workspace_badge(workspace).actions)
+        actor = self.context["request"].user
+        return policy.allowed_of(actor, workspace, workspace_badge(workspace).actions)
 
     def get_container_name(self, workspace: Workspace) -> str:
         return naming.container_name(workspace.name)

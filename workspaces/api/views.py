@@ -12,12 +12,21 @@ from rest_framework.decorators import action
 from rest_framework.filters import SearchFilter
 from rest_framework.response import Response
 
+from trailer.access.api.views import GrantsMixin
 from trailer.api.schema import IF_MATCH
 from trailer.api.views import ResourceViewSet
 from trailer.errors import Invalid
 from workspaces import selectors, services
 from workspaces.api.filters import WorkspaceFilter, WorkspaceOrdering
-from workspaces.api.inputs import CloneInput, RollbackInput, SnapshotInput, WorkspaceInput
+from workspaces.api.inputs import (
+    CloneInput,
+    RollbackInput,
+    SnapshotInput,
+    TransferInput,
+    WorkspaceInput,
+)
+from workspaces.api.logs import WorkspaceLogsMixin
+from workspaces.api.metrics import WorkspaceMetricsMixin
 from workspaces.api.serializers import (
     EventSerializer,
     PlanSerializer,
@@ -43,7 +52,9 @@ def _body(request: Request) -> dict[str, Any]:
     return request.data
 
 
-class WorkspaceViewSet(ResourceViewSet[Workspace]):
+class WorkspaceViewSet(
+    WorkspaceLogsMixin, WorkspaceMetricsMixin, GrantsMixin, ResourceViewSet[Workspace]
+):
     """Container workspaces: what should run, and what the host's agent last saw."""
 
     queryset = Workspace.objects.none()
@@ -154,6 +165,22 @@ class WorkspaceViewSet(ResourceViewSet[Workspace]):
             actor=request.user,
             workspace=workspace,
             revision=data.get("revision"),
+            expected_revision=self.seen_revision,
+        )
+        return self._answer(workspace, status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        request=TransferInput,
+        parameters=[IF_MATCH],
+        responses={202: WorkspaceSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def transfer(self, request: Request, pk: str) -> Response:
+        """Hand over to another owner; the former one stays as a manager."""
+        workspace = services.workspace_transfer(
+            actor=request.user,
+            workspace=self.get_object(),
+            data=_body(request),
             expected_revision=self.seen_revision,
         )
         return self._answer(workspace, status.HTTP_202_ACCEPTED)

@@ -16,6 +16,7 @@ from agent.protocol.state import (
     DesiredBuild,
     DesiredImage,
     DesiredNetwork,
+    DesiredRegistryTest,
     DesiredVolume,
     DesiredWorkspace,
     HostState,
@@ -25,7 +26,7 @@ from agent.protocol.state import (
 )
 from hosts.models import Host, HostDocument
 from hosts.selectors import host_settings
-from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger
+from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger, RegistryStatus
 from images.models import Build, Image
 from images.selectors import engine_ref
 from trailer import secrets
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from hosts.models import Network, Volume
     from hosts.models import Tombstone as TombstoneRow
+    from images.models import Registry
     from workspaces.models import Workspace
 
 
@@ -107,6 +109,7 @@ def host_state(host: Host) -> HostState:
         images=tuple(_image(row) for row in images),
         workspaces=tuple(_workspace(row) for row in workspaces),
         tombstones=tuple(_tombstone(row) for row in host.tombstones.order_by("id")),
+        registry_tests=_registry_tests(host),
     )
 
 
@@ -147,7 +150,7 @@ def _image(row: Image) -> DesiredImage:
         update_policy=row.update_policy,
         push=row.push,
         enabled=row.enabled,
-        credential=_credential(row),
+        credential=None if row.registry is None else _credential(row.registry),
         source_workspace_id=str(row.source_workspace or ""),
         check=row.check_requested,
         build=None
@@ -156,17 +159,29 @@ def _image(row: Image) -> DesiredImage:
             id=str(current.id),
             number=current.number,
             cancel=current.cancel_requested,
-            force=current.trigger in _FORCING_TRIGGERS,
+            force=_is_forced(row, current),
             done=current.status in TERMINAL_BUILD_STATUSES,
         ),
         revision=row.revision,
     )
 
 
-def _credential(row: Image) -> RegistryCredential | None:
-    registry = row.registry
-    if registry is None:
-        return None
+def _is_forced(row: Image, build: Build) -> bool:
+    """An older image that the host still has must not pass for what is pulled again."""
+    if build.trigger == BuildTrigger.RETRY:
+        return bool(row.engine_id)
+    return build.trigger in _FORCING_TRIGGERS
+
+
+def _registry_tests(host: Host) -> tuple[DesiredRegistryTest, ...]:
+    rows = host.registry_tests.filter(status=RegistryStatus.TESTING).order_by("id")
+    return tuple(
+        DesiredRegistryTest(id=str(row.id), credential=_credential(row.registry))
+        for row in rows.select_related("registry")
+    )
+
+
+def _credential(registry: Registry) -> RegistryCredential:
     return RegistryCredential(
         server=registry.server,
         username=registry.username,

@@ -10,6 +10,7 @@ from agent.protocol.report import (
     CycleReport,
     ImageObserved,
     LeftoversReport,
+    RegistryTested,
     ReportReply,
     ResourceStatus,
     TombstoneDone,
@@ -24,6 +25,7 @@ from hosts.services.observed import (
     volume_observed,
 )
 from images.services.observed import build_observed, image_observed
+from images.services.registry_tests import registry_tested
 from trailer.errors import ApplicationError, Invalid, Unavailable
 from workspaces.services import workspace_event_record, workspace_observed
 
@@ -72,6 +74,8 @@ def _apply(host: Host, item: ReportItem, epoch: int) -> None:
             build_observed(host, item, epoch)
         case ImageObserved():
             image_observed(host, item, epoch)
+        case RegistryTested():
+            registry_tested(host, item)
         case TombstoneDone():
             tombstone_done(host, item)
         case CycleReport():

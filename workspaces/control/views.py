@@ -25,7 +25,7 @@ from agent.protocol.session import (
 from hosts.authentication import epoch_of, host_for_bearer, require_epoch
 from hosts.selectors import host_key, host_settings
 from hosts.services.enrolment import enrolment_redeem
-from hosts.services.sessions import host_session_open
+from hosts.services.sessions import host_session_open, next_beat
 from images.services.logs import build_log_append
 from trailer.api.exceptions import body as error_body
 from trailer.errors import ApplicationError, Conflict, Invalid
@@ -132,8 +132,13 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
     beat = _decode(request, Heartbeat)
     require_epoch(host, beat.epoch)
     host_heard(host, beat)
+    now = timezone.now()
     return _json(
-        HeartbeatReply(settings=host_settings(host), server_time=timezone.now().isoformat())
+        HeartbeatReply(
+            settings=host_settings(host),
+            server_time=now.isoformat(),
+            next_beat=next_beat(host, now),
+        )
     )
 
 

@@ -1,7 +1,8 @@
 """Tables of workspaces, their parts, their ledger and their revisions."""
 
 from workspaces.models.ledger import Event, Revision
+from workspaces.models.metrics import WorkspaceSample
 from workspaces.models.parts import EnvVar, Mount, Port, Url
 from workspaces.models.workspace import Workspace
 
-__all__ = ["EnvVar", "Event", "Mount", "Port", "Revision", "Url", "Workspace"]
+__all__ = ["EnvVar", "Event", "Mount", "Port", "Revision", "Url", "Workspace", "WorkspaceSample"]

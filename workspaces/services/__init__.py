@@ -7,6 +7,7 @@ from workspaces.services.observed import workspace_event_record, workspace_obser
 from workspaces.services.rollback import workspace_rollback
 from workspaces.services.run import workspace_redeploy, workspace_start, workspace_stop
 from workspaces.services.snapshot import workspace_snapshot
+from workspaces.services.transfer import workspace_transfer
 from workspaces.services.update import Plan, workspace_plan, workspace_update
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "workspace_snapshot",
     "workspace_start",
     "workspace_stop",
+    "workspace_transfer",
     "workspace_update",
 ]

@@ -38,6 +38,7 @@ def workspace_insert(
 ) -> Workspace:
     """Inside the caller's transaction; the actor becomes the owner."""
     host = host_lock(actor, fields.host)
+    policy.require(actor, "host.workspaces", host)
     image_for(actor, fields, host, None)
     volumes_for(actor, fields, host, None)
     check_networks(actor, fields, host, None)

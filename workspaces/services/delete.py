@@ -11,6 +11,8 @@ from hosts.choices import TombstoneKind
 from hosts.services.desired import tombstone_create
 from images.services.snapshots import snapshots_abandon
 from trailer import events, policy
+from trailer.access.grants import grants_forget
+from trailer.audit.record import record
 from workspaces.services.locking import workspace_lock
 
 if TYPE_CHECKING:
@@ -32,5 +34,7 @@ def workspace_delete(
             name=naming.container_name(current.name),
         )
         snapshots_abandon(current.pk)
+        grants_forget(current)
+        record("workspace.delete", current, actor=actor)
         events.publish("workspace", current.pk, deleted=True)
         current.delete()

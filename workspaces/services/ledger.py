@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from django.utils import timezone
 
+from trailer.audit.record import record
 from trailer.secrets import encrypt_mapping
 from workspaces.fields import body_of
 from workspaces.models import Event, Revision
@@ -30,6 +31,21 @@ class UserEvent(StrEnum):
     REDEPLOY = "redeploy_requested"
     ROLLBACK = "rolled_back"
     SNAPSHOT = "snapshot_requested"
+    TRANSFER = "transferred"
+
+
+# The words of the audit, which are the same for every kind of object.
+_AUDITED = {
+    UserEvent.CREATED: "workspace.create",
+    UserEvent.CLONED: "workspace.clone",
+    UserEvent.CHANGED: "workspace.update",
+    UserEvent.START: "workspace.start",
+    UserEvent.STOP: "workspace.stop",
+    UserEvent.REDEPLOY: "workspace.redeploy",
+    UserEvent.ROLLBACK: "workspace.rollback",
+    UserEvent.SNAPSHOT: "workspace.snapshot",
+    UserEvent.TRANSFER: "workspace.transfer",
+}
 
 
 def ledger_write(
@@ -59,13 +75,18 @@ def event_write(
     cause: str,
     changes: tuple[FieldChange, ...] = (),
 ) -> None:
-    """For what leaves the fields as they are, and so makes no revision."""
+    """For what leaves the fields as they are, and so makes no revision.
+
+    Everything that a person does to a workspace but delete it passes here, and so is audited.
+    """
+    told = msgspec.to_builtins(changes)
+    record(_AUDITED[kind], workspace, actor=actor, changes=told)
     Event.objects.create(
         workspace=workspace,
         at=timezone.now(),
         kind=kind.value,
         cause=cause,
-        changes=msgspec.to_builtins(changes),
+        changes=told,
         actor=actor,
         revision=workspace.revision,
     )

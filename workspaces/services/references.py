@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hosts.models import Network, Volume
 from images.models import Image
+from trailer import policy
 from trailer.errors import Invalid
 
 if TYPE_CHECKING:
@@ -38,21 +39,31 @@ def image_for(
 def volumes_for(
     actor: Actor, fields: WorkspaceFields, host: Host, workspace: Workspace | None
 ) -> dict[UUID, Volume]:
-    """What is mounted already may stay, even if someone else attached it."""
-    volumes = (
-        {}
-        if workspace is None
-        else {item.volume_id: item.volume for item in workspace.mounts.all()}
-    )
+    """What is mounted already may stay, even if someone else attached it.
+
+    Seeing a volume is enough to mount it read-only; writing to it takes more.
+    """
+    present = () if workspace is None else workspace.mounts.all()
+    volumes = {item.volume_id: item.volume for item in present}
+    writable = {item.volume_id for item in present if not item.read_only}
     new = {mount.volume_id for mount in fields.mounts} - set(volumes)
     if new:
-        found = Volume.objects.visible_to(actor).filter(pk__in=new, host=host)
+        found = Volume.objects.visible_to(actor).with_role(actor).filter(pk__in=new, host=host)
         volumes |= {volume.pk: volume for volume in found}
     for n, mount in enumerate(fields.mounts):
         if mount.volume_id not in volumes:
             raise Invalid.field(
                 f"mounts.{n}.volume",
                 f"There is no such volume on the host {host.name}, or you may not see it.",
+            )
+        volume = volumes[mount.volume_id]
+        if mount.read_only or volume.pk in writable:
+            continue
+        if not policy.allows(actor, "volume.write", volume):
+            raise Invalid.field(
+                f"mounts.{n}.read_only",
+                f"You may only read the volume {volume.name}. Mount it read-only, "
+                "or ask its owner for the role editor.",
             )
     return volumes
 

@@ -31,7 +31,7 @@ def check_rules(
         return old is None or any(getattr(old, name) != getattr(new, name) for name in names)
 
     if moved("nested_virtualization") and new.nested_virtualization:
-        _require_privileged(actor)
+        _require_privileged(actor, host)
     if moved("name"):
         check_name(new.name, names_near(new.name, host_id=host.pk, other_than=workspace_id))
     if moved("memory_bytes", "cpus"):
@@ -46,11 +46,12 @@ def check_rules(
         _check_addresses(new, workspace_id)
 
 
-def _require_privileged(actor: Actor) -> None:
-    if not policy.allows(actor, "workspace.privileged"):
+def _require_privileged(actor: Actor, host: Host) -> None:
+    if not policy.allows(actor, "host.privileged", host):
         sentence = (
             "nested_virtualization gives a container full access to its host. "
-            "Only an administrator may turn it on."
+            "Only an administrator, or who was given the capability privileged on this host, "
+            "may turn it on."
         )
         raise NotAllowed(sentence, fields={"nested_virtualization": [sentence]})
 

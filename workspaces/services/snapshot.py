@@ -9,7 +9,9 @@ from django.utils import timezone
 
 from images.services.snapshots import check_no_snapshot_under_way, snapshot_create
 from trailer import events, policy
-from trailer.errors import Conflict
+from trailer.access.grants import grant_give, grants_inherit
+from trailer.access.models import ObjectKind, Role
+from trailer.errors import Conflict, NotAllowed
 from workspaces.choices import WorkspaceStatus
 from workspaces.services.ledger import UserEvent, event_write
 from workspaces.services.locking import workspace_lock
@@ -42,6 +44,7 @@ def workspace_snapshot(
     """
     policy.require(actor, "workspace.modify", workspace)
     policy.require(actor, "image.create")
+    _check_room(actor, workspace)
     check_known(data, ("name",))
     given = data.get("name")
     name = "" if given is None else text(given, "name", max_length=_NAME_LIMIT)
@@ -55,10 +58,32 @@ def workspace_snapshot(
             workspace=(current.pk, current.name),
             source_image=current.image_id,
         )
+        _share_with_the_rest(actor, current, image)
         cause = f"Snapshot {image.name} requested."
         event_write(current, actor=actor, kind=UserEvent.SNAPSHOT, cause=cause)
         events.publish("workspace", current.pk)
     return current, image
+
+
+def _share_with_the_rest(actor: Actor, workspace: Workspace, image: Image) -> None:
+    """Who may run commands in the workspace could copy its files anyway; viewers could not."""
+    grants_inherit(source=workspace, target=image, least=Role.EDITOR, granted_by=actor)
+    if workspace.owner_id != actor.pk:
+        grant_give(
+            kind=ObjectKind.IMAGE,
+            object_id=image.pk,
+            user=workspace.owner,
+            role=Role.MANAGER,
+            granted_by=actor,
+        )
+
+
+def _check_room(actor: Actor, workspace: Workspace) -> None:
+    """Who sees a workspace knows its host by name, whether or not they may see the host."""
+    if not policy.allows(actor, "host.images", workspace.host):
+        raise NotAllowed(
+            f"You may not create images on the host {workspace.host.name}. Ask an administrator."
+        )
 
 
 def _check_possible(workspace: Workspace) -> None:

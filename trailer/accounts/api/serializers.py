@@ -1,18 +1,18 @@
-"""Shapes of sign-in, tokens and users; shapes as in the contract."""
+"""Shapes of sign-in, tokens, sessions, users and groups; as in the contract."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
+from django.contrib.auth.models import Group
 from rest_framework import serializers
 
-from trailer.accounts.models import ApiToken, TokenScope, User
+from trailer.accounts.models import ApiToken, Session, TokenScope, User
 from trailer.api.fields import Choice, Flag, OptionalText, Text
 from trailer.api.serializers import StrictSerializer
 from trailer.validation import LIST_LIMIT
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import Group
+MEMBERS_LIMIT: Final = 10_000
 
 
 class LoginInput(StrictSerializer):
@@ -44,6 +44,7 @@ class TokenOutput(serializers.ModelSerializer[ApiToken]):
             "expires_at",
             "last_used_at",
             "created_at",
+            "is_sign_in",
         )
         read_only_fields = fields
 
@@ -56,6 +57,38 @@ class NewTokenOutput(TokenOutput):
     class Meta(TokenOutput.Meta):
         fields = (*TokenOutput.Meta.fields, "key")
         read_only_fields = fields
+
+
+class SessionOutput(serializers.ModelSerializer[Session]):
+    id = serializers.UUIDField(source="public_id")
+    expires_at = serializers.DateTimeField(source="expire_date")
+    current = serializers.SerializerMethodField(help_text="Whether it is the one that asks.")
+
+    class Meta:
+        model = Session
+        fields = (
+            *("id", "address", "user_agent", "created_at", "last_seen_at", "expires_at"),
+            "current",
+        )
+        read_only_fields = fields
+
+    def get_current(self, session: Session) -> bool:
+        own = getattr(self.context["request"].session, "session_key", None)
+        return session.session_key == own
+
+
+class EndedOutput(serializers.Serializer[Any]):
+    sessions = serializers.IntegerField()
+    tokens = serializers.IntegerField(help_text="Those that signing in with a password made.")
+
+
+class ProfileInput(StrictSerializer):
+    email = OptionalText(max_length=254)
+
+
+class PasswordInput(StrictSerializer):
+    current_password = Text(max_length=4096, write_only=True)
+    password = Text(max_length=4096, write_only=True)
 
 
 class UserInput(StrictSerializer):
@@ -82,3 +115,26 @@ class UserOutput(serializers.ModelSerializer[User]):
             *("date_joined", "last_login"),
         )
         read_only_fields = fields
+
+
+class GroupInput(StrictSerializer):
+    name = Text(max_length=150)
+    users = serializers.ListField(
+        child=Text(max_length=150),
+        max_length=MEMBERS_LIMIT,
+        required=False,
+        help_text="Usernames; the whole list.",
+    )
+
+
+class GroupOutput(serializers.ModelSerializer[Group]):
+    id = serializers.CharField()
+    users = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Group
+        fields = ("id", "name", "users")
+        read_only_fields = fields
+
+    def get_users(self, group: Group) -> list[str]:
+        return sorted(user.username for user in group.user_set.all())

@@ -1,12 +1,26 @@
-"""Routes of sign-in, tokens and users."""
+"""Routes of sign-in, one's own account, users and groups."""
 
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from trailer.accounts.api.views import LoginView, TokenViewSet, UserViewSet
+from trailer.accounts.api.admin_views import GroupViewSet, UserViewSet
+from trailer.accounts.api.views import (
+    LoginView,
+    PasswordView,
+    ProfileView,
+    SessionViewSet,
+    TokenViewSet,
+)
 
 router = SimpleRouter()
 router.register("tokens", TokenViewSet, "token")
+router.register("sessions", SessionViewSet, "session")
 router.register("users", UserViewSet, "user")
+router.register("groups", GroupViewSet, "group")
 
-urlpatterns = [path("auth/token/", LoginView.as_view(), name="login-token"), *router.urls]
+urlpatterns = [
+    path("auth/token/", LoginView.as_view(), name="login-token"),
+    path("me/", ProfileView.as_view(), name="me"),
+    path("me/password/", PasswordView.as_view(), name="me-password"),
+    *router.urls,
+]

@@ -1,32 +1,36 @@
-"""Endpoints of sign-in, tokens and users: parse, call one service, answer."""
+"""Endpoints of sign-in and of one's own account: tokens, sessions, profile, password."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from django.contrib.auth import update_session_auth_hash
 from django.utils import timezone
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from trailer.accounts.api import serializers
-from trailer.accounts.login import login_check
-from trailer.accounts.models import ApiToken, TokenScope, User
+from trailer.accounts.login import check_present_password, login_check
+from trailer.accounts.models import ApiToken, Session, TokenScope
 from trailer.accounts.services import (
+    password_change,
+    profile_update,
+    session_end,
+    sessions_end_others,
     token_create,
     token_delete,
     token_update,
-    user_create,
-    user_delete,
-    user_update,
 )
-from trailer.api.filters import FlagFilter
-from trailer.api.permissions import AdminOnly, SignedInWithScope
+from trailer.api.serializers import NoInput
 from trailer.api.views import ResourceViewSet
+from trailer.context import by_token
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from rest_framework.request import Request
 
 LOGIN_TOKEN_LIFETIME: Final = timedelta(days=30)
@@ -42,6 +46,7 @@ class LoginView(APIView):
     def post(self, request: Request) -> Response:
         given = serializers.LoginInput(data=request.data)
         given.is_valid(raise_exception=True)
+        by_token("")
         user = login_check(request._request, **given.validated_data)
         now = timezone.now()
         token, key = token_create(
@@ -49,6 +54,7 @@ class LoginView(APIView):
             name=f"Sign-in of {now:%Y-%m-%d %H:%M}",
             scope=TokenScope.ADMIN,
             expires_at=now + LOGIN_TOKEN_LIFETIME,
+            is_sign_in=True,
         )
         answer = serializers.LoginOutput({"token": key, "expires_at": token.expires_at})
         return Response(answer.data)
@@ -89,35 +95,74 @@ class TokenViewSet(ResourceViewSet[ApiToken]):
         return Response(status=204)
 
 
-class UserFilter(filters.FilterSet):  # type: ignore[misc]
-    username = filters.CharFilter()
-    is_active = FlagFilter()
-    is_admin = FlagFilter("is_superuser")
+class SessionViewSet(ResourceViewSet[Session]):
+    """The caller's own signed-in browsers."""
 
+    queryset = Session.objects.all()
+    serializer_class = serializers.SessionOutput
+    lookup_field = "public_id"
+    lookup_url_kwarg = "pk"
+    filter_backends = ()
 
-class UserViewSet(ResourceViewSet[User]):
-    """For admins."""
-
-    queryset = User.objects.prefetch_related("groups")
-    serializer_class = serializers.UserOutput
-    permission_classes = (SignedInWithScope, AdminOnly)
-    filterset_class = UserFilter
-    search_fields: ClassVar = ["username", "email"]
-    ordering_fields: ClassVar = ["username", "email", "date_joined", "last_login"]
-    ordering: ClassVar = ["username"]
-
-    @extend_schema(request=serializers.UserInput, responses={201: serializers.UserOutput})
-    def create(self, request: Request) -> Response:
-        user = user_create(actor=request.user, **self.given(serializers.UserInput))
-        return self.answer(user.pk, 201)
-
-    @extend_schema(request=serializers.UserInput, responses=serializers.UserOutput)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        data = self.given(serializers.UserInput)
-        user = user_update(actor=request.user, user=self.get_object(), **data)
-        return self.answer(user.pk)
+    def get_queryset(self) -> QuerySet[Session]:
+        return super().get_queryset().filter(expire_date__gt=timezone.now())
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        user_delete(actor=request.user, user=self.get_object())
+        session_end(actor=request.user, session=self.get_object())
         return Response(status=204)
+
+    @extend_schema(request=NoInput, responses=serializers.EndedOutput)
+    @action(detail=False, methods=["post"], url_path="end-others")
+    def end_others(self, request: Request) -> Response:
+        """Sign out everywhere but here."""
+        self.given(NoInput)
+        token: Any = request.auth
+        sessions, tokens = sessions_end_others(
+            actor=request.user,
+            session_key=_session_key(request),
+            token=token if isinstance(token, ApiToken) else None,
+        )
+        return Response({"sessions": sessions, "tokens": tokens})
+
+
+class ProfileView(APIView):
+    """The caller's own account."""
+
+    @extend_schema(responses=serializers.UserOutput)
+    def get(self, request: Request) -> Response:
+        actor: Any = request.user
+        return Response(serializers.UserOutput(actor).data)
+
+    @extend_schema(request=serializers.ProfileInput, responses=serializers.UserOutput)
+    def patch(self, request: Request) -> Response:
+        given = serializers.ProfileInput(data=request.data, partial=True)
+        given.is_valid(raise_exception=True)
+        actor: Any = request.user
+        if "email" in given.validated_data:
+            actor = profile_update(actor=actor, email=given.validated_data["email"])
+        return Response(serializers.UserOutput(actor).data)
+
+
+class PasswordView(APIView):
+    @extend_schema(request=serializers.PasswordInput, responses={204: None})
+    def post(self, request: Request) -> Response:
+        """Change one's own password; every other session and sign-in token ends."""
+        given = serializers.PasswordInput(data=request.data)
+        given.is_valid(raise_exception=True)
+        actor: Any = request.user
+        check_present_password(request._request, actor, given.validated_data["current_password"])
+        user = password_change(
+            actor=actor,
+            password=given.validated_data["password"],
+            session_key=_session_key(request),
+        )
+        if _session_key(request) is not None:
+            # The session carries a digest of the password: without this it would end too.
+            update_session_auth_hash(request._request, user)
+        return Response(status=204)
+
+
+def _session_key(request: Request) -> str | None:
+    """Only of a session that signed this request in: a token ignores cookies."""
+    return None if request.auth is not None else request.session.session_key

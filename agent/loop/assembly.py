@@ -1,0 +1,83 @@
+"""Makes the agent's parts and ties them together, once per start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.apply.executor import Executor
+from agent.apply.failures import Failures
+from agent.apply.ops import Ops
+from agent.apply.reporter import Reporter
+from agent.host_facts import has_kvm
+from agent.loop.parts import Parts
+from agent.loop.session import Session
+from agent.loop.target import Target
+from agent.loop.wake import Wake
+from agent.sessions.containers import Containers
+from agent.sessions.manager import Sessions
+from agent.store.journal import Journal
+from agent.store.outbox import Outbox
+from agent.store.previous_logs import PreviousLogs
+from agent.store.terminals import TerminalFiles
+from agent.work.disk import DiskBrake
+from agent.work.works import Works
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.config import Config
+    from agent.runtime.port import Runtime
+    from agent.server.port import Server
+    from agent.store.database import Database
+    from agent.store.identity import Identity
+
+
+def make_parts(
+    config: Config,
+    identity: Identity,
+    database: Database,
+    *,
+    runtime: Runtime,
+    server: Server,
+    free_bytes: Callable[[str], int | None],
+    on_session: Callable[[], None],
+) -> Parts:
+    journal, outbox = Journal(database), Outbox(database)
+    reporter, failures, wake = Reporter(outbox), Failures(), Wake()
+    target = Target(config.state_dir, database)
+    session = Session(server, runtime, target, on_open=on_session)
+    disk = DiskBrake(root=lambda: runtime.data_root, settings=target.settings, free=free_bytes)
+    previous = PreviousLogs(config.state_dir, runtime)
+    works = Works(
+        runtime=runtime,
+        server=server,
+        journal=journal,
+        reporter=reporter,
+        failures=failures,
+        target=target,
+        disk=disk,
+        epoch=session.epoch,
+        on_end=lambda: wake.request("work"),
+    )
+    return Parts(
+        identity=identity,
+        runtime=runtime,
+        server=server,
+        journal=journal,
+        outbox=outbox,
+        reporter=reporter,
+        failures=failures,
+        target=target,
+        session=session,
+        works=works,
+        disk=disk,
+        executor=Executor(Ops(runtime, journal, works, previous), workers=config.engine_workers),
+        sessions=Sessions(
+            runtime=runtime,
+            containers=Containers(runtime, journal, target),
+            previous=previous,
+            files=TerminalFiles(config.state_dir),
+        ),
+        wake=wake,
+        has_kvm=has_kvm(),
+    )

@@ -1,0 +1,145 @@
+// The lines of a store that are in view, and only those: however many there are, the page holds the
+// elements of one screen.
+
+const ROW_PX = 17;
+const BEYOND = 12;
+const NEAR_END_PX = 24;
+
+export class LineWindow {
+  #body;
+  #space;
+  #rows;
+  #store;
+  #draw;
+  #changed;
+  #shown = new Map();
+  #following = true;
+  #seen = 0;
+  #first = 0;
+  #top = 0;
+  #frame = null;
+  #unfinished = null;
+
+  /** `draw(text)` makes the nodes of one line; `changed` hears of every new look. */
+  constructor(body, store, { draw, changed }) {
+    this.#body = body;
+    this.#store = store;
+    this.#draw = draw;
+    this.#changed = changed;
+    this.#space = document.createElement("div");
+    this.#space.className = "line-space";
+    this.#rows = document.createElement("div");
+    this.#rows.className = "line-rows";
+    this.#space.append(this.#rows);
+    body.replaceChildren(this.#space);
+    body.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    new ResizeObserver(() => this.update()).observe(body);
+  }
+
+  get following() {
+    return this.#following;
+  }
+
+  /** Lines that came while the reader looked at older ones. */
+  get unseen() {
+    return this.#following ? 0 : Math.max(0, this.#store.end - this.#seen);
+  }
+
+  /** The elements in view, with their numbers. */
+  get rows() {
+    return this.#shown;
+  }
+
+  follow(on) {
+    this.#following = on;
+    this.#seen = this.#store.end;
+    this.update();
+  }
+
+  /** Something in the store changed; many changes make one look. */
+  update() {
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = null;
+      this.#render();
+    });
+  }
+
+  /** Draws every line in view anew, as when timestamps are shown or hidden. */
+  redraw() {
+    this.#shown.clear();
+    this.#rows.replaceChildren();
+    this.update();
+  }
+
+  /** Brings a line to the middle of the view. */
+  show(number) {
+    this.#following = false;
+    this.#seen = this.#store.end;
+    this.#body.scrollTop = (number - this.#store.first) * ROW_PX - this.#body.clientHeight / 2;
+    this.#top = this.#body.scrollTop;
+    this.#render();
+  }
+
+  #render() {
+    const { first, end } = this.#store;
+    const forgotten = first - this.#first;
+    this.#first = first;
+    this.#space.style.height = `${(end - first) * ROW_PX}px`;
+    if (this.#following) {
+      this.#body.scrollTop = this.#body.scrollHeight;
+    } else if (forgotten > 0) {
+      // What somebody reads stays under their eyes while older lines go.
+      this.#body.scrollTop -= forgotten * ROW_PX;
+    }
+    this.#top = this.#body.scrollTop;
+    const from = Math.max(first, first + Math.floor(this.#top / ROW_PX) - BEYOND);
+    const to = Math.min(end, from + Math.ceil(this.#body.clientHeight / ROW_PX) + 2 * BEYOND);
+    this.#fill(from, to);
+    this.#changed();
+  }
+
+  #fill(from, to) {
+    for (const [number, row] of this.#shown) {
+      if (number < from || number >= to) {
+        row.remove();
+        this.#shown.delete(number);
+      }
+    }
+    this.#drawUnfinished();
+    let place = this.#rows.firstChild;
+    for (let number = from; number < to; number += 1) {
+      let row = this.#shown.get(number);
+      if (row) {
+        place = row.nextSibling;
+        continue;
+      }
+      row = document.createElement("div");
+      row.className = "line";
+      row.dataset.line = number;
+      row.append(...this.#draw(this.#store.line(number)));
+      this.#rows.insertBefore(row, place);
+      this.#shown.set(number, row);
+    }
+    this.#rows.style.transform = `translateY(${(from - this.#store.first) * ROW_PX}px)`;
+  }
+
+  /** A line that had not ended when it was drawn looks different now. */
+  #drawUnfinished() {
+    this.#shown.get(this.#unfinished)?.replaceChildren(...this.#draw(this.#store.line(this.#unfinished)));
+    this.#unfinished = this.#store.end > this.#store.ended ? this.#store.ended : null;
+  }
+
+  /** Only a way upwards is the reader's wish: lines that arrive move the end away by themselves. */
+  #scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#body;
+    const atEnd = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
+    const upwards = scrollTop < this.#top - 1;
+    this.#top = scrollTop;
+    if (atEnd && !this.#following) {
+      this.follow(true);
+    } else if (upwards && !atEnd && this.#following) {
+      this.follow(false);
+    }
+    this.update();
+  }
+}

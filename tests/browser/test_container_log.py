@@ -1,0 +1,137 @@
+"""The logs tab against a scripted host: follow, pause, search, times, the container before."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
+
+from tests.browser.conftest import assert_no_errors
+
+if TYPE_CHECKING:
+    from tests.browser.pretend_agent import PretendAgent
+
+LINES = 1_000_000
+BATCH = 20_000
+MOST_BYTES = 150 * 1024 * 1024
+
+
+def line(number: int, text: str = "") -> str:
+    return f"2026-11-16T06:{number // 60 % 60:02}:{number % 60:02}.{number:09}Z {text}\n"
+
+
+class ScriptedLogs:
+    def __init__(self) -> None:
+        self.sockets: list[WebSocketRoute] = []
+        self.first = "".join(line(number, f"entry {number}") for number in range(300))
+
+    def open(self, socket: WebSocketRoute) -> None:
+        self.sockets.append(socket)
+        socket.on_message(lambda _: None)
+        socket.send(json.dumps({"container": "a" * 64}))
+        socket.send(self.first.encode())
+
+    def say(self, text: str) -> None:
+        self.sockets[-1].send(text.encode())
+
+
+def test_logs_are_followed_held_searched_and_resumed(
+    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    page = signed_in
+    logs = ScriptedLogs()
+    page.route_web_socket("**/ws/workspaces/*/logs/*", logs.open)
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running", container_id="a" * 64)
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
+    page.get_by_role("tab", name="Logs").click()
+    viewer = page.locator(f'[data-log="workspace:{workspace["id"]}"]')
+    body = viewer.locator("[data-log-text]")
+    expect(body).to_contain_text("entry 299")
+    expect(body).to_contain_text("2026-11-16 06:04:59.000")
+    expect(body).not_to_contain_text("entry 1 ")
+    assert "timestamps=1" in logs.sockets[0].url
+
+    viewer.get_by_label("Times").uncheck()
+    expect(body).not_to_contain_text("2026-11-16")
+    logs.say(line(300, "\x1b[31m<b>red</b>\x1b[0m"))
+    shown = body.locator(".ansi-fg-1")
+    expect(shown).to_have_text("<b>red</b>")
+
+    body.hover()
+    page.mouse.wheel(0, -2000)
+    expect(viewer.get_by_role("button", name="Follow")).to_be_visible()
+    logs.say("".join(line(number, f"later {number}") for number in range(301, 305)))
+    expect(viewer.locator("[data-log-unseen]")).to_have_text("4 new")
+    expect(body).not_to_contain_text("later 304")
+    viewer.get_by_role("button", name="Follow").click()
+    expect(body).to_contain_text("later 304")
+
+    search = viewer.get_by_label("Search the logs")
+    search.fill("ENTRY 12")
+    expect(viewer.locator("[data-log-found]")).to_have_text("11 of 11")
+    expect(body.locator(".is-current")).to_have_text("entry 129")
+    search.press("Enter")
+    expect(body.locator(".is-current")).to_have_text("entry 12")
+    search.fill("06:04")
+    expect(viewer.locator("[data-log-found]")).to_have_text("nothing found")
+    search.fill("")
+    viewer.get_by_role("button", name="Follow").click()
+
+    # The socket breaks and comes back: nothing twice, and a new container says so.
+    logs.first += "".join(line(number, f"later {number}") for number in range(301, 310))
+    logs.sockets[-1].close(code=1012)
+    expect(body).to_contain_text("later 309")
+    assert body.inner_text().count("later 304") == 1
+    logs.sockets[-1].send(json.dumps({"container": "b" * 64}))
+    logs.say(line(400, "fresh start"))
+    expect(body).to_contain_text(f"from here on it is {'b' * 12}")
+    expect(body).to_contain_text("fresh start")
+
+    def before(route: Route) -> None:
+        route.fulfill(body=line(7, "died of hunger"), content_type="text/plain")
+
+    page.route("**/api/v1/workspaces/*/logs/?*previous=1*", before)
+    viewer.get_by_label("Container", exact=True).select_option("previous")
+    expect(body).to_contain_text("died of hunger")
+    expect(body).not_to_contain_text("fresh start")
+    expect(viewer.locator("[data-log-whole]")).to_have_attribute(
+        "href", f"/api/v1/workspaces/{workspace['id']}/logs/?tail=10000&previous=1"
+    )
+    page.get_by_role("tab", name="Overview").click()
+    expect(viewer).to_have_count(0)
+    assert_no_errors(page_errors)
+
+
+def test_a_million_lines_are_held_searched_and_stay_small(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page = signed_in
+    logs = ScriptedLogs()
+    logs.first = ""
+    page.route_web_socket("**/ws/workspaces/*/logs/*", logs.open)
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running", container_id="a" * 64)
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/?tab=logs")
+    viewer = page.locator("[data-log^='workspace:']")
+    body = viewer.locator("[data-log-text]")
+    expect(viewer.locator("[data-log-state]")).to_have_text("live")
+    for start in range(0, LINES, BATCH):
+        logs.say("".join(f"row {number} of the log\n" for number in range(start, start + BATCH)))
+    expect(body).to_contain_text(f"row {LINES - 1} of the log", timeout=60_000)
+
+    body.evaluate("(body) => { body.scrollTop = 0; }")
+    expect(body).to_contain_text("row 3 of the log")
+    viewer.get_by_label("Search the logs").fill("row 654321 ")
+    expect(viewer.locator("[data-log-found]")).to_have_text("1 of 1", timeout=30_000)
+    expect(body.locator(".is-current")).to_have_text("row 654321 of the log")
+    assert body.locator(".line").count() < 200
+
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    heap = session.send("Runtime.getHeapUsage")
+    used = (
+        heap["usedSize"] + heap.get("backingStorageSize", 0) + heap.get("embedderHeapUsedSize", 0)
+    )
+    assert used < MOST_BYTES, f"{used / 2**20:.0f} MiB"

@@ -1,0 +1,155 @@
+"""The terminal tab against a scripted host: typing, size, coming back, ending, colours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Page, WebSocketRoute, expect
+
+from tests.browser.conftest import assert_no_errors
+from tests.ground.wait import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.browser.pretend_agent import PretendAgent
+
+
+class ScriptedHost:
+    """Echoes what is typed, remembers what it was told, ends and breaks when the test says so."""
+
+    def __init__(self) -> None:
+        self.sockets: list[WebSocketRoute] = []
+        self.queries: list[dict[str, list[str]]] = []
+        self.controls: list[dict[str, Any]] = []
+        self.typed = b""
+        self.closed: list[int | None] = []
+
+    def open(self, socket: WebSocketRoute) -> None:
+        self.sockets.append(socket)
+        self.queries.append(parse_qs(urlparse(socket.url).query))
+        socket.on_message(self._receive)
+        socket.on_close(lambda code, reason: self.closed.append(code))
+        socket.send(json.dumps({"session": "s-1"}))
+        again = "session" in self.queries[-1]
+        socket.send(b"what was here before$ " if again else b"\x1b[38;2;255;128;0mready\x1b[0m$ ")
+
+    @property
+    def socket(self) -> WebSocketRoute:
+        return self.sockets[-1]
+
+    def _receive(self, message: str | bytes) -> None:
+        if isinstance(message, str):
+            self.controls.append(json.loads(message))
+        else:
+            self.typed += message
+            self.socket.send(message)
+
+
+@pytest.fixture
+def scripted(signed_in: Page) -> ScriptedHost:
+    host = ScriptedHost()
+    signed_in.route_web_socket("**/ws/workspaces/*/exec/*", host.open)
+    signed_in.route_web_socket("**/ws/workspaces/*/attach/*", host.open)
+    return host
+
+
+def told(page: Page, condition: Callable[[], bool], what: str) -> None:
+    """The scripted host hears only while the browser is waited for."""
+
+    def heard() -> bool:
+        page.evaluate("null")
+        return condition()
+
+    eventually(heard, 5, what)
+
+
+def screen_text(page: Page) -> str:
+    return str(page.locator(".xterm-rows").inner_text()).replace("\xa0", " ")
+
+
+def test_a_terminal_is_typed_into_resized_lost_found_and_ended(
+    signed_in: Page, agent: PretendAgent, scripted: ScriptedHost, page_errors: list[str]
+) -> None:
+    page = signed_in
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running", container_id="a" * 64)
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
+    page.get_by_role("tab", name="Terminal").click()
+    terminal = page.locator(f'[data-terminal="workspace:{workspace["id"]}"]')
+    rows = terminal.locator(".xterm-rows")
+    expect(rows).to_contain_text("ready$")
+    assert "cmd" not in scripted.queries[0]
+
+    # Any colour a program asks for, under a policy that allows no inline style.
+    colour = rows.locator("span", has_text="ready").first
+    expect(colour).to_have_css("color", "rgb(255, 128, 0)")
+
+    page.keyboard.type("echo héllo")
+    told(page, lambda: scripted.typed == "echo héllo".encode(), "the keys did not arrive")
+    expect(rows).to_contain_text("echo héllo")
+    before = scripted.controls[-1]["resize"]
+    page.set_viewport_size({"width": 900, "height": 700})
+
+    def smaller() -> bool:
+        cols, lines = scripted.controls[-1]["resize"]
+        return bool(cols < before[0] and lines < before[1])
+
+    told(page, smaller, "the new size was not told")
+
+    # The network breaks: the same session is found again, with its screen.
+    scripted.socket.close(code=1012)
+    expect(rows).to_contain_text("what was here before$")
+    assert scripted.queries[-1]["session"] == ["s-1"]
+    expect(terminal.locator("[data-terminal-state]")).to_have_text("connected")
+    assert "ready" not in screen_text(page)
+
+    scripted.socket.send(json.dumps({"exit": 3}))
+    scripted.socket.close(code=1000)
+    expect(terminal.get_by_role("alert")).to_contain_text("ended with exit code 3")
+    terminal.get_by_role("button", name="Start again").click()
+    expect(rows).to_contain_text("ready$")
+    assert "session" not in scripted.queries[-1]
+
+    terminal.get_by_label("What to open").select_option("bash")
+    told(page, lambda: scripted.queries[-1].get("cmd") == ["bash"], "bash was not asked for")
+    terminal.get_by_label("What to open").select_option("custom")
+    terminal.get_by_label("Command").fill("python3 -c 'print(1)'")
+    terminal.get_by_label("Command").press("Enter")
+    told(
+        page,
+        lambda: scripted.queries[-1].get("cmd") == ["python3", "-c", "print(1)"],
+        "the command was not asked for",
+    )
+    terminal.get_by_label("What to open").select_option("attach")
+    told(page, lambda: "/attach/" in scripted.socket.url, "no attach")
+
+    # The keyboard gets out again; leaving the tab ends the session at once.
+    expect(rows).to_contain_text("ready$")
+    page.keyboard.press("Shift+Escape")
+    expect(terminal.get_by_role("button", name="Copy the selection")).to_be_focused()
+    page.get_by_role("tab", name="Overview").click()
+    expect(terminal).to_have_count(0)
+    told(page, lambda: scripted.closed[-1:] == [1000], "the session was not left")
+    assert_no_errors(page_errors)
+
+
+def test_a_terminal_waits_for_its_workspace_and_tells_a_refusal(
+    signed_in: Page, agent: PretendAgent, scripted: ScriptedHost
+) -> None:
+    page = signed_in
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "stopped")
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/?tab=terminal")
+    terminal = page.locator("[data-terminal]")
+    expect(terminal).to_contain_text("The workspace is not running.")
+    assert scripted.sockets == []
+    agent.says_workspace(workspace, "running", container_id="b" * 64)
+    expect(terminal.locator(".xterm-rows")).to_contain_text("ready$")
+    scripted.socket.send(json.dumps({"error": "There is no bash in this container. Try sh."}))
+    scripted.socket.close(code=1011)
+    expect(terminal.get_by_role("alert")).to_contain_text("There is no bash")
+    expect(terminal.get_by_role("button", name="Start again")).to_be_visible()

@@ -1,0 +1,24 @@
+"""Grants and capabilities in the admin pages: to be read; they are given on the objects' pages."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from trailer.access.models import Grant, HostCapability
+from trailer.service_admin import ReadOnlyAdmin
+
+
+@admin.register(Grant)
+class GrantAdmin(ReadOnlyAdmin):
+    list_display = ("kind", "object_id", "user", "group", "role", "expires_at", "granted_by")
+    list_filter = ("kind", "role")
+    list_select_related = ("user", "group", "granted_by")
+    search_fields = ("user__username", "group__name", "object_id")
+
+
+@admin.register(HostCapability)
+class HostCapabilityAdmin(ReadOnlyAdmin):
+    list_display = ("host_id", "user", "group", "capability", "granted_by")
+    list_filter = ("capability",)
+    list_select_related = ("user", "group", "granted_by")
+    search_fields = ("user__username", "group__name", "host_id")

@@ -1,0 +1,75 @@
+"""Shapes of grants and capabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from trailer.access.grants import ROLES
+from trailer.access.models import Capability, Grant, Role
+from trailer.api.fields import Choice, Text
+from trailer.api.serializers import StrictSerializer
+
+_ONLY_ANSWERED = frozenset({"username", "granted_by", "created_at"})
+
+
+class GrantInput(StrictSerializer):
+    """Either `user` or `group`; what an answer holds may be sent back."""
+
+    user = Text(max_length=150, required=False, allow_null=True, help_text="An id or a username.")
+    group = Text(max_length=150, required=False, allow_null=True, help_text="A group's name.")
+    role = Choice(choices=[(label, label) for label in ROLES])
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            data = {name: value for name, value in data.items() if name not in _ONLY_ANSWERED}
+        return super().to_internal_value(data)
+
+
+class GrantListInput(StrictSerializer):
+    """The list under a name, so that errors say which entry they are about."""
+
+    grants = GrantInput(many=True)
+
+
+class CapabilityInput(StrictSerializer):
+    """Either `user` or `group`, and what they may do on the host."""
+
+    user = Text(max_length=150, required=False, allow_null=True, help_text="An id or a username.")
+    group = Text(max_length=150, required=False, allow_null=True, help_text="A group's name.")
+    capabilities = serializers.ListField(
+        child=Choice(choices=Capability.choices), max_length=len(Capability)
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            data = {name: value for name, value in data.items() if name not in _ONLY_ANSWERED}
+        return super().to_internal_value(data)
+
+
+class CapabilityListInput(StrictSerializer):
+    access = CapabilityInput(many=True)
+
+
+class CapabilityOutput(serializers.Serializer[Any]):
+    user = serializers.UUIDField(allow_null=True)
+    username = serializers.CharField(allow_null=True)
+    group = serializers.CharField(allow_null=True)
+    capabilities = serializers.ListField(child=serializers.ChoiceField(Capability.choices))
+
+
+class GrantOutput(serializers.Serializer[Any]):
+    user = serializers.UUIDField(source="user_id", allow_null=True)
+    username = serializers.CharField(source="user.username", default=None, allow_null=True)
+    group = serializers.CharField(source="group.name", default=None, allow_null=True)
+    role = serializers.SerializerMethodField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    granted_by = serializers.CharField(source="granted_by.username", default=None, allow_null=True)
+    created_at = serializers.DateTimeField()
+
+    @extend_schema_field(serializers.ChoiceField(choices=list(ROLES)))
+    def get_role(self, grant: Grant) -> str:
+        return Role(grant.role).label

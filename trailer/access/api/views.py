@@ -1,0 +1,74 @@
+"""The grants of an object and the capabilities on a host: lists that are replaced as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from trailer import policy
+from trailer.access.api.serializers import (
+    CapabilityInput,
+    CapabilityListInput,
+    CapabilityOutput,
+    GrantInput,
+    GrantListInput,
+    GrantOutput,
+)
+from trailer.access.capabilities import capabilities_of, capabilities_replace
+from trailer.access.grants import grants_of, grants_replace
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+class GrantsMixin:
+    """For resource view sets whose objects have an owner."""
+
+    get_object: Any
+
+    @extend_schema(responses=GrantOutput(many=True), filters=False)
+    @action(detail=True, filter_backends=[], pagination_class=None)
+    def grants(self, request: Request, pk: str) -> Response:
+        """Who was given which role. For those who may share the object."""
+        rows = grants_of(actor=request.user, obj=self.get_object())
+        return Response(GrantOutput(rows, many=True).data)
+
+    @extend_schema(request=GrantInput(many=True), responses=GrantOutput(many=True), filters=False)
+    @grants.mapping.put
+    def grants_replace(self, request: Request, pk: str) -> Response:
+        """Replace the whole list; who is not in it loses access."""
+        obj = self.get_object()
+        # Before the body is judged: who may not share learns nothing from its errors.
+        policy.require(request.user, f"{obj._meta.model_name}.share", obj)
+        given = GrantListInput(data={"grants": request.data})
+        given.is_valid(raise_exception=True)
+        rows = grants_replace(actor=request.user, obj=obj, entries=given.validated_data["grants"])
+        return Response(GrantOutput(rows, many=True).data)
+
+
+class CapabilitiesMixin:
+    """For hosts."""
+
+    get_object: Any
+
+    @extend_schema(responses=CapabilityOutput(many=True), filters=False)
+    @action(detail=True, filter_backends=[], pagination_class=None)
+    def access(self, request: Request, pk: str) -> Response:
+        """Who may do what on the host, beyond what everybody may. For admins."""
+        return Response(capabilities_of(actor=request.user, host=self.get_object()))
+
+    @extend_schema(
+        request=CapabilityInput(many=True), responses=CapabilityOutput(many=True), filters=False
+    )
+    @access.mapping.put
+    def access_replace(self, request: Request, pk: str) -> Response:
+        """Replace the whole list; who is not in it keeps no capability."""
+        host = self.get_object()
+        policy.require(request.user, "host.modify", host)
+        given = CapabilityListInput(data={"access": request.data})
+        given.is_valid(raise_exception=True)
+        entries = given.validated_data["access"]
+        return Response(capabilities_replace(actor=request.user, host=host, entries=entries))

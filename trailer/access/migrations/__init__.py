@@ -1,0 +1,1 @@
+"""Schema history of grants and capabilities."""

@@ -1,0 +1,140 @@
+"""Who was given what: roles on single objects, capabilities on hosts; to users or groups.
+
+Objects are named by kind and id, not by foreign key: this app lies below those that own them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+
+class ObjectKind(models.TextChoices):
+    WORKSPACE = "workspace", "Workspace"
+    IMAGE = "image", "Image"
+    VOLUME = "volume", "Volume"
+    NETWORK = "network", "Network"
+    STACK = "stack", "Stack"
+
+
+class Role(models.IntegerChoices):
+    """Each includes the ones below it."""
+
+    VIEWER = 1, "viewer"
+    EDITOR = 2, "editor"
+    MANAGER = 3, "manager"
+
+
+class Capability(models.TextChoices):
+    """What may be done on one host; whoever holds any of them sees the host."""
+
+    VIEW = "view", "See the host"
+    WORKSPACES = "workspaces", "Create workspaces"
+    IMAGES = "images", "Create images"
+    VOLUMES = "volumes", "Create volumes"
+    NETWORKS = "networks", "Create networks"
+    BIND = "bind", "Mount folders of the host"
+    PRIVILEGED = "privileged", "Turn on what gives a container the host"
+
+
+_ONE_SUBJECT = Q(user__isnull=False, group__isnull=True) | Q(
+    user__isnull=True, group__isnull=False
+)
+
+
+def held_by(actor_id: Any) -> Q:
+    """Rows of this user, or of a group that the user belongs to."""
+    return Q(user=actor_id) | Q(group__in=Group.objects.filter(user=actor_id).values("pk"))
+
+
+class Grant(models.Model):
+    """One subject's role on one object."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="grants",
+    )
+    group = models.ForeignKey(
+        Group, null=True, blank=True, on_delete=models.CASCADE, related_name="grants"
+    )
+    kind = models.CharField(max_length=10, choices=ObjectKind)
+    object_id = models.UUIDField()
+    role = models.PositiveSmallIntegerField(choices=Role)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    granted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=_ONE_SUBJECT, name="grant_has_one_subject"),
+            models.UniqueConstraint(fields=["user", "kind", "object_id"], name="grant_per_user"),
+            models.UniqueConstraint(fields=["group", "kind", "object_id"], name="grant_per_group"),
+        ]
+        indexes: ClassVar = [models.Index(fields=["kind", "object_id"], name="grants_of_object")]
+
+    def __str__(self) -> str:
+        return f"{Role(self.role).label} of {self.kind} {self.object_id}"
+
+
+def live_grants(actor_id: Any, kind: str) -> QuerySet[Grant]:
+    """An expired grant counts for nothing from that moment on; nobody has to remove it."""
+    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    return Grant.objects.filter(held_by(actor_id), unexpired, kind=kind).order_by()
+
+
+class HostCapability(models.Model):
+    """One capability of one subject on one host."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="host_capabilities",
+    )
+    group = models.ForeignKey(
+        Group, null=True, blank=True, on_delete=models.CASCADE, related_name="host_capabilities"
+    )
+    host_id = models.UUIDField(db_index=True)
+    capability = models.CharField(max_length=10, choices=Capability)
+    granted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["created_at", "id"]
+        verbose_name_plural = "host capabilities"
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=_ONE_SUBJECT, name="capability_has_one_subject"),
+            models.UniqueConstraint(
+                fields=["user", "host_id", "capability"], name="capability_per_user"
+            ),
+            models.UniqueConstraint(
+                fields=["group", "host_id", "capability"], name="capability_per_group"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.capability} on {self.host_id}"
+
+
+def capabilities_held(actor_id: Any) -> QuerySet[HostCapability]:
+    return HostCapability.objects.filter(held_by(actor_id)).order_by()

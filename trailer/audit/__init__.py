@@ -1,0 +1,1 @@
+"""Who did what, when and from where: rows that are written once and never changed."""
