@@ -16,6 +16,7 @@ class Attachment:
     network_id: str
     network_name: str
     aliases: tuple[str, ...] = ()
+    address: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

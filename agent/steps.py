@@ -190,7 +190,10 @@ class StartContainer(ContainerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class StopContainer(ContainerStep):
+    """`settle`: seconds before the signal, in which what was on its way to it still arrives."""
+
     timeout: float = 10.0
+    settle: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,8 +225,11 @@ class RemoveContainer(ContainerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectNetwork(ContainerStep):
+    """`address`: the one it had there before, so that nobody who talks to it notices."""
+
     network: Ref
     alias: str = ""
+    address: str = ""
 
     def detail(self) -> str:
         return f"{self.container} to {self.network}" + (f" as {self.alias}" if self.alias else "")

@@ -38,6 +38,8 @@ EXIT_CRASHED = 70
 _GRACE = 10.0
 # Seconds until events of objects that are not ours lead to a look.
 _STRANGER_PATIENCE = 0.5
+# The same while builds run, which are strangers' events one after the other.
+_BUILD_PATIENCE = 3.0
 
 
 class Supervisor:
@@ -263,8 +265,14 @@ class Supervisor:
             or (event.kind == "network" and busy)
         ):
             wake.note(event.container_id or event.id)
-        elif event.workspace_id or event.kind == "network":
+        elif event.workspace_id or (event.kind == "network" and self._may_be_ours(event)):
             wake.changed(event.container_id or event.id, "event")
         else:
             wake.note(event.container_id or event.id)
-            wake.request_within("event", _STRANGER_PATIENCE)
+            building = self.parts.works.running_builds()
+            wake.request_within("event", _BUILD_PATIENCE if building else _STRANGER_PATIENCE)
+
+    def _may_be_ours(self, event: EngineEvent) -> bool:
+        """The containers of a build's steps come and go on networks too."""
+        known = self.parts.journal.view().containers.values()
+        return not event.container_id or event.container_id in known

@@ -107,7 +107,7 @@ class Capable:
         if self._is_open():
             return True
         held = self._held(actor)
-        return (held if obj is None else held.filter(host_id=obj.pk)).exists()
+        return bool((held if obj is None else held.filter(host_id=obj.pk)).exists())
 
     def q(self, actor: Actor) -> Q:
         if not SignedIn().allows(actor, None):

@@ -69,7 +69,7 @@ def _by_id(reports: tuple[WorkspaceReport, ...]) -> dict[UUID, WorkspaceReport]:
 
 def _workspace_samples_record(host: Host, reports: dict[UUID, WorkspaceReport], at: int) -> None:
     """One statement for all; workspaces that are not of this host, or gone, are left out."""
-    names = [field.column for field in WORKSPACES.values]
+    names = [field.attname for field in WORKSPACES.values]
     columns = ", ".join(f'"{name}"' for name in names)
     slots = ", ".join(["%s"] * len(names))
     statement = f"""

@@ -142,6 +142,8 @@ class Ops:
 
     def _stop(self, step: StopContainer, resolve: Callable[[Ref], str]) -> str:
         container_id = resolve(step.container)
+        if step.settle:
+            clock.sleep(step.settle)
         # Before the act: a crash in between must not make our own stop look like drift.
         self._journal.mark_stopped(container_id, stopped=True)
         self._runtime.stop_container(container_id, timeout=step.timeout)
@@ -179,7 +181,9 @@ class Ops:
                 self._runtime.rename_container(container_id, step.to)
             case ConnectNetwork():
                 network_id = resolve(step.network)
-                self._runtime.connect_network(network_id, container_id, alias=step.alias)
+                self._runtime.connect_network(
+                    network_id, container_id, alias=step.alias, address=step.address
+                )
             case DisconnectNetwork():
                 self._runtime.disconnect_network(resolve(step.network), container_id)
             case _:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from agent.protocol.report import FieldChange
     from agent.protocol.state import DesiredWorkspace
 
+# A caller whose first packet was lost while the old container changed its name repeats it after a
+# second.
+_SETTLE_SECONDS = 2.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
@@ -97,6 +101,7 @@ class Chain:
         network: Ref,
         *,
         alias: str,
+        address: str = "",
         after: tuple[int, ...] = (),
         event: str = "",
     ) -> int:
@@ -109,6 +114,7 @@ class Chain:
             container=container,
             network=network,
             alias=alias,
+            address=address,
         )
         return self.plan.add(step, after=after)
 
@@ -146,6 +152,7 @@ class Chain:
         begins: str = "",
         event: str = "",
         after: tuple[int, ...] = (),
+        settle: float = 0.0,
     ) -> tuple[int, ...]:
         """Nothing for a container without a process; a paused one cannot hear a signal."""
         if not container.is_up:
@@ -164,6 +171,7 @@ class Chain:
             event=event,
             container=ref,
             timeout=self.workspace.drain_timeout,
+            settle=settle,
         )
         return (self.plan.add(stop, after=after),)
 
@@ -233,7 +241,9 @@ def replace_without_downtime(chain: Chain, parts: Parts, old: ObservedContainer)
         left = chain.disconnect(new, network, after=handed)
         handed = (chain.connect(new, network, alias=chain.name, after=(left,)),)
     handed = _withdraw(chain, old, handed)
-    stopped = chain.stop(old, after=handed)
+    stopped = chain.stop(
+        old, after=handed, settle=min(_SETTLE_SECONDS, chain.workspace.drain_timeout)
+    )
     removed = chain.remove(Ref(id=old.id), after=stopped)
     chain.rename(new, final, after=(removed,), event="replace")
     before_stop = [node.number for node in chain.plan.nodes if joined[0] < node.number < removed]
@@ -242,8 +252,9 @@ def replace_without_downtime(chain: Chain, parts: Parts, old: ObservedContainer)
 
 def _withdraw(chain: Chain, old: ObservedContainer, after: tuple[int, ...]) -> tuple[int, ...]:
     """Take the alias off the old container before it is told to stop: a name that still led to a
-    closing server would fail every new caller until its end. It stays on the network to drain,
-    unless its hostname is the alias: the engine would give it the name again."""
+    closing server would fail every new caller until its end. It stays on the network to drain, at
+    the same address, so that requests under way go on; unless its hostname is the alias: the
+    engine would give it the name again."""
     here = Ref(id=old.id)
     router = chain.view.desired.settings.router.network
     for place in old.attachments:
@@ -252,7 +263,8 @@ def _withdraw(chain: Chain, old: ObservedContainer, after: tuple[int, ...]) -> t
         network = Ref(id=place.network_id)
         after = (chain.disconnect(here, network, after=after),)
         if old.hostname != chain.name:
-            after = (chain.connect(here, network, alias="", after=after),)
+            same = place.address
+            after = (chain.connect(here, network, alias="", address=same, after=after),)
     return after
 
 

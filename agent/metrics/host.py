@@ -34,10 +34,9 @@ class HostReader:
         now, before = self._totals(), self._before
         self._before = now
         memory = psutil.virtual_memory()
-        disk = _rates(before and before.disk, now.disk, now.at - before.at if before else 0.0)
-        network = _rates(
-            before and before.network, now.network, now.at - before.at if before else 0.0
-        )
+        seconds = now.at - before.at if before else 0.0
+        disk = _rates(before.disk if before else None, now.disk, seconds)
+        network = _rates(before.network if before else None, now.network, seconds)
         return HostSample(
             cpu_percent=_percent(before, now),
             memory_bytes=memory.total - memory.available,

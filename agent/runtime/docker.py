@@ -40,6 +40,7 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions):
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._engine = Connections(dict(environment))
         self._lock = threading.Lock()
+        self._making_network = threading.Lock()
         self._network_ids: dict[str, str] = {}
         self._inspected: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
         self._data_root = ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import EngineError, NotFound
+from agent.errors import EngineError, EngineUnavailable, NotFound
 from agent.runtime.docker_client import CHANGE, Connections
 from agent.runtime.docker_requests import network_config
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Mapping
 
     from agent.engine_requests import NetworkRequest
@@ -21,19 +23,28 @@ class DockerNetworks:
     """The network part of the port."""
 
     _engine: Connections
+    _making_network: threading.Lock
 
-    def connect_network(self, network_id: str, container_id: str, *, alias: str) -> None:
-        aliases = [alias] if alias else None
+    def connect_network(
+        self, network_id: str, container_id: str, *, alias: str, address: str = ""
+    ) -> None:
         try:
             self._engine.run(
                 lambda api: api.connect_container_to_network(
-                    container_id, network_id, aliases=aliases
+                    container_id,
+                    network_id,
+                    aliases=[alias] if alias else None,
+                    ipv4_address=address or None,
                 ),
                 deadline=CHANGE,
             )
         except EngineError as problem:
-            if "already exists" not in str(problem):
+            if "already exists" in str(problem):
+                return
+            if not address:
                 raise
+            # Somebody else's network without a subnet of its own, or the address is taken.
+            self.connect_network(network_id, container_id, alias=alias)
 
     def disconnect_network(self, network_id: str, container_id: str) -> None:
         try:
@@ -48,6 +59,31 @@ class DockerNetworks:
                 raise
 
     def create_network(self, request: NetworkRequest) -> str:
+        """On a bridge without a wish the engine chooses the subnet, and is told its choice as if
+        it were a wish: only such networks can give a container the address it had before."""
+        if request.subnet or request.driver != "bridge":
+            return self._create(request)
+        # One at a time: what one gives back for a moment, the next would be given.
+        with self._making_network:
+            made = self._create(request)
+            subnet = self._subnet(made)
+            if not subnet:
+                return made
+            self.remove_network(made)
+            try:
+                return self._create(replace(request, subnet=subnet))
+            except EngineUnavailable:
+                raise
+            except EngineError:
+                # Taken by somebody else in that moment.
+                return self._create(request)
+
+    def _subnet(self, network_id: str) -> str:
+        seen = self._engine.run(lambda api: api.inspect_network(network_id))
+        pools = (str(pool.get("Subnet") or "") for pool in seen["IPAM"]["Config"] or ())
+        return next((pool for pool in pools if "." in pool), "")
+
+    def _create(self, request: NetworkRequest) -> str:
         config = network_config(request)
         created = self._engine.run(
             lambda api: api._result(

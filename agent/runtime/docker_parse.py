@@ -102,6 +102,7 @@ def _attachments(networks: Json, network_ids: Mapping[str, str]) -> tuple[Attach
                 network_id=network_id,
                 network_name=known.get(network_id, name),
                 aliases=tuple(sorted(place.get("Aliases") or ())),
+                address=place.get("IPAddress") or "",
             )
         )
     return tuple(places)

@@ -34,7 +34,7 @@ class Dechunker:
         self._rest = b""
         found = []
         at = 0
-        while at < len(data):
+        while at < len(data) and not self.ended:
             if self._wanted:
                 piece = data[at : at + self._wanted]
                 found.append(piece)
@@ -53,9 +53,7 @@ class Dechunker:
                 break
             self._wanted = int(data[at:end].partition(b";")[0], 16)
             at = end + 2
-            if not self._wanted:
-                self.ended = True
-                break
+            self.ended = not self._wanted
         return b"".join(found)
 
 

@@ -147,7 +147,9 @@ class FakeRuntime(FakeImages, FakeSessions):
         if container is not None:
             self._emit("container", "destroy", container)
 
-    def connect_network(self, network_id: str, container_id: str, *, alias: str) -> None:
+    def connect_network(
+        self, network_id: str, container_id: str, *, alias: str, address: str = ""
+    ) -> None:
         self._change("connect_network")
         container, network = self._get(container_id), self.networks.get(network_id)
         if network is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -109,6 +110,7 @@ class FakeSessions:
         self.said = threading.Condition()
         self.terminals: dict[str, FakeTerminal] = {}
         self.ended_execs: list[ExecRecord] = []
+        self._exec_numbers = itertools.count(1)
 
     # --- by hand ---
 
@@ -149,7 +151,7 @@ class FakeSessions:
         self._call("start_exec")
         if not self.is_up(self._get(container_id).id):
             raise Conflict(f"Container {container_id} is not running")
-        exec_id = f"exec-{len(self.terminals)}"
+        exec_id = f"exec-{next(self._exec_numbers)}"
         record = ExecRecord(container_id=container_id, exec_id=exec_id, inner_pid=7)
         tell(record)
         self.terminals[exec_id] = FakeTerminal(record, command)

@@ -56,7 +56,7 @@ def series(
     rows: QuerySet[Model] = family.model._default_manager.filter(
         _rows_of(family, step.base), **subject, at__gte=window.since, at__lt=window.until
     )
-    floats = {f.column: isinstance(f, FloatField) for f in family.values}
+    floats = {f.attname: isinstance(f, FloatField) for f in family.values}
     found = (
         rows.annotate(bucket=F("at") - F("at") % step.seconds)
         .values("bucket")

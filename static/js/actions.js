@@ -14,6 +14,10 @@ const COLLECTIONS = {
   network: "networks",
   volume: "volumes",
   registry: "registries",
+  user: "users",
+  group: "groups",
+  token: "tokens",
+  session: "sessions",
 };
 // What was asked for, where the page does not show it at once.
 const ASKED = {

@@ -1,6 +1,8 @@
 // Starts every script of the page; each listens on the document, so swapped parts need no wiring.
 
+import { startAccess } from "./access.js";
 import { startActions } from "./actions.js";
+import { startAudit } from "./audit.js";
 import { startCharts } from "./charts.js";
 import { startChrome } from "./chrome.js";
 import { startContainerLogs } from "./container-log.js";
@@ -22,8 +24,10 @@ import { startTheme } from "./theme.js";
 import { startTimeline } from "./timeline.js";
 import { startTimes } from "./times.js";
 import { startToasts } from "./toasts.js";
+import { startTokens } from "./tokens.js";
 import { startUnused } from "./unused.js";
 import { startUsage } from "./usage.js";
+import { startUsers } from "./users.js";
 import { startWorkspaceForm } from "./workspace-form.js";
 
 startTheme();
@@ -38,6 +42,10 @@ startWorkspaceForm();
 startForms();
 startTabs();
 startActions();
+startAccess();
+startUsers();
+startTokens();
+startAudit();
 startDialogs();
 startDockerfileEditor();
 startUnused();

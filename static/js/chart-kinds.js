@@ -4,14 +4,19 @@ import { bytes, percent, plain, rate } from "./amounts.js";
 
 const line = (field, name, colour) => ({ field, name, colour });
 
+// Marks on an axis of bytes lie at powers of two.
+const POWERS = Array.from({ length: 52 }, (_, power) => 2 ** power);
+
 const NETWORK = {
   title: "Network",
   format: rate,
+  marks: POWERS,
   lines: [line("network_rx_rate", "in", "blue"), line("network_tx_rate", "out", "amber")],
 };
 const DISK = {
-  title: "Disk",
+  title: "Disk I/O",
   format: rate,
+  marks: POWERS,
   lines: [line("disk_read_rate", "read", "blue"), line("disk_write_rate", "written", "amber")],
 };
 const PROCESSES = { title: "Processes", format: plain, lines: [line("processes", "", "grey")] };
@@ -19,7 +24,7 @@ const PROCESSES = { title: "Processes", format: plain, lines: [line("processes",
 export const KINDS = {
   host: [
     { title: "CPU", format: percent, most: 100, lines: [line("cpu_percent", "", "accent")] },
-    { title: "Memory", format: bytes, limit: "memory_total_bytes", lines: [line("memory_bytes", "", "accent")] },
+    { title: "Memory", format: bytes, marks: POWERS, limit: "memory_total_bytes", lines: [line("memory_bytes", "", "accent")] },
     NETWORK,
     DISK,
     { title: "Load", format: plain, lines: [line("load", "", "grey")] },
@@ -27,7 +32,7 @@ export const KINDS = {
   ],
   workspace: [
     { title: "CPU", format: percent, lines: [line("cpu_percent", "", "accent")] },
-    { title: "Memory", format: bytes, limit: "memory_limit_bytes", lines: [line("memory_bytes", "", "accent")] },
+    { title: "Memory", format: bytes, marks: POWERS, limit: "memory_limit_bytes", lines: [line("memory_bytes", "", "accent")] },
     NETWORK,
     DISK,
     PROCESSES,
@@ -37,7 +42,7 @@ export const KINDS = {
 /** One set per card: each has its own moments. */
 export const GPU = [
   { title: "GPU", format: percent, most: 100, lines: [line("utilization_percent", "", "accent")] },
-  { title: "GPU memory", format: bytes, limit: "memory_total_bytes", lines: [line("memory_bytes", "", "accent")] },
+  { title: "GPU memory", format: bytes, marks: POWERS, limit: "memory_total_bytes", lines: [line("memory_bytes", "", "accent")] },
   { title: "GPU heat", format: (value) => `${plain(value)} °C`, lines: [line("temperature_celsius", "", "amber")] },
   { title: "GPU power", format: (value) => `${plain(value)} W`, lines: [line("power_watts", "", "amber")] },
 ];

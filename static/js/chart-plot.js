@@ -71,13 +71,13 @@ function options(kind, canvas, sync, moved) {
   return {
     width: Math.max(canvas.clientWidth, 120),
     height: HEIGHT,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: sync, setSeries: false }, y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { auto: false } },
     axes: [
       { ...axis, size: 28, grid: { show: false }, space: 56, values: (_, marks) => marks.map(clock) },
-      { ...axis, size: WIDEST_LABEL, space: 34, values: (_, marks) => marks.map((mark) => kind.format(mark)) },
+      { ...axis, size: WIDEST_LABEL, space: 34, incrs: kind.marks, values: (_, marks) => marks.map((mark) => kind.format(mark)) },
     ],
     series: [
       {},

@@ -245,7 +245,8 @@ function later(selector, pause) {
   const draw = () => {
     refreshes.delete(selector);
     const part = document.querySelector(selector);
-    if (part?.classList.contains("htmx-request")) {
+    // A dialog that somebody fills in is not taken away.
+    if (part?.classList.contains("htmx-request") || part?.querySelector("dialog[open]")) {
       later(selector, REFRESH_AFTER_MS);
     } else if (part) {
       refreshed.set(selector, performance.now());

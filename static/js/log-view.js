@@ -157,13 +157,17 @@ export class LogView {
     this.#top = this.#body.scrollTop;
   }
 
-  /** Only a way upwards is the reader's wish: lines that arrive move the end away by themselves. */
+  /**
+   * Only a way up or down is the reader's wish: lines that arrive move the end away by themselves,
+   * and being led to the end is told late, perhaps after the reader has asked to stay.
+   */
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#body;
     const atEnd = scrollHeight - scrollTop - clientHeight < NEAR_END;
     const upwards = scrollTop < this.#top - 1;
+    const downwards = scrollTop > this.#top + 1;
     this.#top = scrollTop;
-    if (atEnd && !this.#following) {
+    if (atEnd && downwards && !this.#following) {
       this.follow(true);
     } else if (upwards && !atEnd && this.#following) {
       this.follow(false);

@@ -47,6 +47,7 @@ function show(element, frame) {
   const meters = kind === "host" ? hostMeters(frame.host) : workspaceMeters(frame.workspaces[id]);
   element.classList.add("usage");
   element.classList.toggle("is-stale", !frame.fresh);
+  element.classList.toggle("is-empty", meters.every(({ share }) => share === null));
   for (const meter of meters) {
     draw(element, meter);
   }
@@ -71,24 +72,25 @@ function workspaceMeters(use) {
 
 function amount(name, used, total) {
   const text = used === null ? "" : bytes(used);
-  return { name, share: part(used, total), text, of: total ? `${text} of ${bytes(total)}` : text };
+  return { name, share: part(used, total), text, total: text && total ? ` of ${bytes(total)}` : "" };
 }
 
 function part(used, total) {
   return used === null || !total ? null : Math.min(1, used / total);
 }
 
-function draw(element, { name, share, text, of = text }) {
+function draw(element, { name, share, text, total = "" }) {
   const meter = element.querySelector(`[data-meter="${name}"]`) ?? add(element, name);
   const track = meter.querySelector(".meter-track");
   const alarming = name !== "cpu" && share !== null;
   meter.classList.toggle("is-high", alarming && share >= HIGH && share < FULL);
   meter.classList.toggle("is-full", alarming && share >= FULL);
   meter.classList.toggle("is-unknown", share === null);
-  meter.title = text ? `${WORDS[name]}: ${of}` : `${WORDS[name]}: nothing known`;
-  meter.querySelector(".meter-text").textContent = text || "–";
+  meter.title = text ? `${WORDS[name]}: ${text}${total}` : `${WORDS[name]}: nothing known`;
+  meter.querySelector(".meter-text").firstChild.data = text || "–";
+  meter.querySelector(".meter-total").textContent = total;
   track.setAttribute("aria-valuenow", String(Math.round((share ?? 0) * 100)));
-  track.setAttribute("aria-valuetext", of || "unknown");
+  track.setAttribute("aria-valuetext", text + total || "unknown");
   track.firstElementChild.style.width = `${((share ?? 0) * 100).toFixed(1)}%`;
 }
 
@@ -108,6 +110,9 @@ function add(element, name) {
   track.append(document.createElement("span"));
   const value = document.createElement("span");
   value.className = "meter-text";
+  const total = document.createElement("span");
+  total.className = "meter-total";
+  value.append("", total);
   meter.append(label, track, value);
   element.append(meter);
   return meter;

@@ -136,7 +136,7 @@ def _registered(resolver: Any = None, prefix: str = "") -> Iterator[str]:
         if isinstance(entry, URLResolver):
             yield from _registered(entry, path)
         elif isinstance(entry, URLPattern):
-            yield re.sub(r"\(\?P<pk>[^)]*\)", "{id}", path).replace("^", "").replace("$", "")
+            yield re.sub(r"\(\?P<(pk|id)>[^)]*\)", "{id}", path).replace("^", "").replace("$", "")
 
 
 @pytest.fixture
@@ -274,6 +274,24 @@ def test_a_token_that_may_only_read_changes_nothing(
         method = "POST" if "POST" in TABLE[path].methods else "PATCH"
     answer = _call(api_client(owner, scope="read"), method, path, ids.get(TABLE[path].kind, ""))
     assert answer.status_code in (403, 405)
+
+
+ADMINISTRATION = [
+    *("GET users/", "POST users/", "GET users/{id}/", "PATCH users/{id}/", "DELETE users/{id}/"),
+    *("GET groups/", "POST groups/", "PATCH groups/{id}/", "DELETE groups/{id}/"),
+    *("GET audit/", "GET audit/{id}/", "GET audit/export/"),
+    *("POST hosts/", "PATCH hosts/{id}/", "DELETE hosts/{id}/", "PUT hosts/{id}/access/"),
+    *("POST hosts/{id}/enrolment/", "POST hosts/{id}/confirm-state/"),
+]
+
+
+@pytest.mark.parametrize("line", ADMINISTRATION)
+def test_administration_takes_a_token_made_for_it(line: str, ids: dict[str, str]) -> None:
+    method, _, path = line.partition(" ")
+    client = api_client(make_admin(), scope="write")
+    answer = _call(client, method, path, ids.get(TABLE[path].kind, ""))
+    assert answer.status_code == 403
+    assert "scope admin" in answer.json()["message"]
 
 
 @pytest.mark.parametrize("path", [path for path, route in TABLE.items() if route.kind])

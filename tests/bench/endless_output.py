@@ -33,7 +33,7 @@ def endless_rows(trailer: RunningTrailer, seconds: float) -> list[Row]:
         _sign_in(page, trailer)
         image = user.built_image("endless", DOCKERFILE)
         page.goto(f"{trailer.url}/images/{image['id']}/")
-        page.get_by_text("y\n").first.wait_for()
+        page.locator("[data-log-dropped]").wait_for()
         start_pulse(page)
         before, peak = agent.memory_info().rss, 0
         pauses, answers = [], []

@@ -47,7 +47,7 @@ class PretendAgent:
         self.beat()
         return self
 
-    def beat(self) -> None:
+    def beat(self, **fields: Any) -> None:
         engine = EngineInfo(name="pretended", version="27.0.0", api_version="1.46")
         beat = Heartbeat(
             epoch=self.epoch,
@@ -55,6 +55,7 @@ class PretendAgent:
             engine=engine,
             cpu_count=8,
             memory_bytes=16 * 1024**3,
+            **fields,
         )
         self._post("heartbeat", msgspec.to_builtins(beat))
 
@@ -95,6 +96,10 @@ class PretendAgent:
         self._report(
             RegistryTested(seq=number, test_id=test_id, accepted=accepted, message=message)
         )
+
+    def says(self, item: ReportItem) -> None:
+        """Report an item as it is, with the next number."""
+        self._report(msgspec.structs.replace(item, seq=next(self._numbers)))
 
     def state(self) -> Any:
         """The document that this host is given."""

@@ -45,6 +45,15 @@ def painted(page: Page) -> list[list[list[str]]]:
     return found  # type: ignore[no-any-return]
 
 
+def put(page: Page, text: str) -> None:
+    """At once: typing a megabyte would take the browser itself too long."""
+    page.evaluate(
+        "text => { const field = document.querySelector('[name=dockerfile]'); field.value = text;"
+        " field.dispatchEvent(new Event('input', { bubbles: true })); }",
+        text,
+    )
+
+
 def words(page: Page, kind: str) -> list[str]:
     return [text for line in painted(page) for text, name in line if name == f"code-{kind}"]
 
@@ -111,11 +120,7 @@ def test_hostile_and_huge_text_is_only_text_and_stays_quick(
     assert set(tags) == {"DIV", "SPAN"}
     # A megabyte: only what is in view is painted, and what a key adds to the field's own work
     # is little.
-    page.evaluate(
-        "text => { const f = document.querySelector('[name=dockerfile]');"
-        " f.value = text; f.dispatchEvent(new Event('input', { bubbles: true })); }",
-        "RUN echo 0123456789012345678901234567890123456789\n" * 20_000,
-    )
+    put(page, "RUN echo 0123456789012345678901234567890123456789\n" * 20_000)
     expect(page.locator(".editor-numbers > *").first).to_have_text("1")
     assert page.locator(".editor-line").count() < 200
     took = page.evaluate(
@@ -131,8 +136,8 @@ def test_hostile_and_huge_text_is_only_text_and_stays_quick(
         }"""
     )
     assert took < 250, f"a key takes {took:.0f} ms"
-    # One line of half a megabyte is shown by the field itself.
-    editor.fill(f"RUN {'y' * 500_000}")
+    # One line without end is shown by the field itself.
+    put(page, f"RUN {'y' * 100_000}")
     expect(editor).to_have_class("textarea mono editor-field is-plain")
     expect(page.locator(".editor-line")).to_have_count(0)
     assert_no_errors(page_errors)

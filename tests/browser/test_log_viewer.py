@@ -160,6 +160,29 @@ def test_scrolling_up_pauses_and_the_button_follows_again(signed_in: Page, log: 
     assert shown.evaluate(AT_END)
 
 
+def test_a_log_is_held_at_its_end_while_lines_come_and_followed_from_below(
+    signed_in: Page, log: Log
+) -> None:
+    shown, follow = log.open(signed_in), signed_in.locator("[data-log-follow]")
+    log.write(numbered(1, 300))
+    expect(shown).to_contain_text("line 300\n")
+    # In one breath with lines that lead to the end.
+    for number in range(301, 304):
+        log.write(f"line {number}\n")
+        expect(shown).to_contain_text(f"line {number}\n")
+        follow.click()
+        expect(follow).to_have_attribute("aria-pressed", "false")
+        follow.click()
+        expect(follow).to_have_attribute("aria-pressed", "true")
+    follow.click()
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    log.write(numbered(304, 305))
+    expect(signed_in.locator("[data-log-unseen]")).to_have_text("2 new")
+    shown.hover()
+    signed_in.mouse.wheel(0, 4000)
+    expect(follow).to_have_attribute("aria-pressed", "true")
+
+
 def test_hostile_output_stays_text_on_the_page(
     signed_in: Page, log: Log, page_errors: list[str]
 ) -> None:

@@ -146,7 +146,13 @@ def test_killed_while_a_container_is_replaced_without_downtime(scene: KillScene)
     host = scene.host
     with host.one_edit():
         host.network("lan")
-        host.workspace("web", network_ids=("n-lan",), env={"COLOUR": "0"}, health_check=CHECK)
+        host.workspace(
+            "web",
+            network_ids=("n-lan",),
+            env={"COLOUR": "0"},
+            health_check=CHECK,
+            drain_timeout=0.2,
+        )
     scene.settle()
     number = count(1)
     kill_everywhere(

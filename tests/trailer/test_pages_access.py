@@ -10,6 +10,7 @@ from django.test import Client
 
 from tests.factories import (
     make_admin,
+    make_grant,
     make_image,
     make_network,
     make_registry,
@@ -17,6 +18,8 @@ from tests.factories import (
     make_volume,
     make_workspace,
 )
+from trailer.access.models import Role
+from workspaces.models import Workspace
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -42,7 +45,9 @@ PAGES = (
     "/networks/",
     "/volumes/",
     "/registries/",
+    "/profile/",
 )
+ADMIN_PAGES = ("/users/", "/users/?search=x", "/audit/", "/audit/?since=2020-01-01&actor=x")
 OWNED_PAGES = tuple(page for page in PAGES if "{workspace}" in page or "{image}" in page)
 
 
@@ -116,6 +121,39 @@ def test_cycles_and_settings_of_a_host_are_for_admins(
     assert 'data-tab="overview"' in shown
     assert "?tab=settings" not in shown
     assert "data-enrol" not in shown
+
+
+@pytest.mark.parametrize("page", ADMIN_PAGES)
+def test_users_and_audit_are_for_admins(page: str, owner: User) -> None:
+    assert signed_in(make_admin()).get(page).status_code == 200
+    assert signed_in(owner).get(page).status_code == 403
+    assert Client().get(page).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("role", "tabs"),
+    [
+        (Role.VIEWER, set()),
+        (Role.EDITOR, {"settings", "terminal"}),
+        (Role.MANAGER, {"settings", "terminal", "access"}),
+    ],
+)
+def test_a_role_decides_which_tabs_of_a_workspace_are_there(
+    role: Role, tabs: set[str], ids: dict[str, str], stranger: User
+) -> None:
+    workspace = Workspace.objects.get(pk=ids["workspace"])
+    make_grant(workspace, stranger, role)
+    client = signed_in(stranger)
+    for tab in ("overview", "events", "settings", "terminal", "access"):
+        answer = client.get(f"/workspaces/{workspace.pk}/?tab={tab}")
+        shown = tab if tab in tabs | {"overview", "events"} else "overview"
+        assert answer.status_code == 200
+        assert f'data-tab="{shown}"' in answer.content.decode()
+    # The image is somebody else's: known by name, chosen in the form, and not to be opened.
+    if "settings" in tabs:
+        form = client.get(f"/workspaces/{workspace.pk}/?tab=settings").content.decode()
+        assert f'<option value="{ids["image"]}"' in form
+    assert client.get(f"/images/{ids['image']}/").status_code == 404
 
 
 def test_only_admins_are_led_to_the_admin(owner: User) -> None:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
 from trailer import policy
-from trailer.accounts.models import Session, User
+from trailer.accounts.models import ApiToken, Session, User
 from trailer.accounts.passwords import set_password
 from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
@@ -71,6 +71,7 @@ def user_update(*, actor: Actor, user: User, **fields: Unpack[UserFields]) -> Us
                 _set_groups(current, fields["groups"])
             if "password" in names or not current.is_active:
                 Session.objects.filter(user=current).delete()
+                ApiToken.objects.filter(user=current, is_sign_in=True).delete()
             changes = differences(before, _told(current))
             if "password" in names:
                 changes.append({"field": "password", "from": "old", "to": "new"})

@@ -67,7 +67,7 @@ def filtered(rows: QuerySet[AuditEntry], given: QueryDict) -> QuerySet[AuditEntr
 
 def _export(given: QueryDict) -> str:
     """The address of the CSV with what the page shows; days become the moments the API takes."""
-    query = {name: given[name] for name in _NAMES if given.get(name)}
+    query = {name: str(given[name]) for name in _NAMES if given.get(name)}
     since, until = _day(query.pop("since", "")), _day(query.pop("until", ""))
     if since:
         query["since"] = since.isoformat()

@@ -9,15 +9,16 @@ from django.utils import timezone
 from hosts.choices import HostStatus
 from hosts.models import Host
 from hosts.status import host_badge
+from trailer import policy
 
 if TYPE_CHECKING:
     from trailer.accounts.models import User
 
 
-def hosts_to_choose(user: User) -> list[tuple[str, str]]:
-    """Id and label of every enabled host that the user sees."""
+def hosts_to_choose(user: User, action: str = "host.view") -> list[tuple[str, str]]:
+    """Id and label of every enabled host on which the user may do this."""
     now = timezone.now()
-    hosts = Host.objects.visible_to(user).filter(enabled=True)
+    hosts = Host.objects.filter(policy.permitted(action, user), enabled=True)
     badges = [(host_badge(host, now), host) for host in hosts]
     badges.sort(key=lambda pair: pair[0].value != HostStatus.ONLINE)
     return [

@@ -55,7 +55,7 @@ class ImageCreateView(PageView):
         kind = self.request.GET.get("kind", "")
         return super().get_context_data(
             kind=kind if kind in (ImageKind.PULL, ImageKind.BUILD) else ImageKind.PULL,
-            hosts=hosts_to_choose(self.user),
+            hosts=hosts_to_choose(self.user, "host.images"),
             registries=Registry.objects.visible_to(self.user),
             policies=UpdatePolicy.choices,
             chosen_host=self.request.GET.get("host", ""),

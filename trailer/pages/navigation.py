@@ -18,7 +18,11 @@ _LINKS = (
     ("/volumes/", "Volumes", "hard-drive"),
     ("/registries/", "Registries", "key-round"),
 )
-_ADMIN_LINKS = (("/admin/", "Admin", "shield"),)
+_ADMIN_LINKS = (
+    ("/users/", "Users", "users"),
+    ("/audit/", "Audit", "scroll-text"),
+    ("/admin/", "Admin", "shield"),
+)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class NetworkListView(PageView):
             any_at_all=bool(page.object_list) or mine.exists(),
             search=search,
             query=query_without_part(self.request.GET, "page"),
-            hosts=hosts_to_choose(self.user),
+            hosts=hosts_to_choose(self.user, "host.networks"),
             drivers=NetworkDriver.choices,
             **kwargs,
         )

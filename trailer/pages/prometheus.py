@@ -22,7 +22,7 @@ from hosts.status import host_status, is_fresh
 from images.models import Build
 from trailer.api.views import JsonWhateverIsAccepted
 from workspaces.models import Workspace
-from workspaces.selectors import with_effective_status
+from workspaces.status import workspace_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -110,8 +110,9 @@ class FleetCollector(Collector):
             yield _gauge(f"host_{name}", words, _HOST, values)
 
     def _workspaces(self, hosts: list[Host]) -> Iterator[Metric]:
-        rows = with_effective_status(Workspace.objects.order_by()).values_list(
-            "id", "name", "host_id", "effective_status"
+        rows = Workspace.objects.order_by().only(
+            *("id", "name", "host_id", "revision", "pending_status"),
+            *("observed_revision", "observed_status"),
         )
         names = {host.pk: host.name for host in hosts}
         latest = {
@@ -121,14 +122,14 @@ class FleetCollector(Collector):
             for workspace_id, values in host.usage.workspaces.items()
         }
         found = list(rows)
-        counts = Counter(status for *_, status in found)
+        counts = Counter(str(workspace_status(row)) for row in found)
         by_status = [((status,), number) for status, number in sorted(counts.items())]
         yield _gauge("workspaces", "Workspaces by status.", ("status",), by_status)
         for place, (name, words) in enumerate(_WORKSPACE_GAUGES):
             values = [
-                ((str(pk), title, names[host_id]), latest[str(pk)][place])
-                for pk, title, host_id, _ in found
-                if latest.get(str(pk), (None,) * 3)[place] is not None
+                ((str(row.pk), row.name, names[row.host_id]), latest[str(row.pk)][place])
+                for row in found
+                if latest.get(str(row.pk), (None,) * 3)[place] is not None
             ]
             yield _gauge(f"workspace_{name}", words, _WORKSPACE, values)
 

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 
 from images.selectors import update_available
 from trailer import policy
-from trailer.pages import addresses, quantities
+from trailer.pages import addresses, audit_words, quantities
 from trailer.pages.badges import Shown, badge_of, message_of, resource_of, state_of
 from trailer.pages.navigation import links_for
 
@@ -159,6 +159,21 @@ def is_fresh(obj: Shown) -> bool:
 def words(value: str) -> str:
     """`snapshot_requested` as people write it."""
     return value.replace("_", " ")
+
+
+@register.filter
+def audit_action(action: str) -> str:
+    return audit_words.action_words(action)
+
+
+@register.filter
+def audit_kind(kind: str) -> str:
+    return audit_words.kind_words(kind).capitalize()
+
+
+@register.filter
+def browser(user_agent: str) -> str:
+    return audit_words.browser_name(user_agent)
 
 
 @register.filter

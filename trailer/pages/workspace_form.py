@@ -6,8 +6,11 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Q
+
 from hosts.models import Network, Volume
 from images.models import Image
+from trailer import policy
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.quantities import exact_size
 from workspaces.choices import DesiredState, UrlAuth
@@ -63,17 +66,32 @@ class WorkspaceForm:
     drain_timeout: str = "10"
 
 
-def options_for(user: User, host: Host | None = None) -> Options:
+def options_for(
+    user: User, host: Host | None = None, workspace: Workspace | None = None
+) -> Options:
+    """What a workspace uses already is a choice too, even if the user can't see it elsewhere."""
     on_host = {} if host is None else {"host": host}
+    used: dict[str, list[Any]] = {"image": [], "network": [], "volume": []}
+    if workspace is not None:
+        used["image"] = [workspace.image_id]
+        used["network"] = [network.pk for network in workspace.networks.all()]
+        used["volume"] = [mount.volume_id for mount in workspace.mounts.all()]
+    images, networks, volumes = (_seen(user, kind, ids) for kind, ids in used.items())
     return Options(
-        hosts=[] if host else hosts_to_choose(user),
-        images=list(Image.objects.visible_to(user).filter(**on_host).select_related("host")),
-        networks=list(Network.objects.visible_to(user).filter(**on_host)),
-        volumes=list(Volume.objects.visible_to(user).filter(**on_host)),
+        hosts=[] if host else hosts_to_choose(user, "host.workspaces"),
+        images=list(Image.objects.filter(images, **on_host).select_related("host")),
+        networks=list(Network.objects.filter(networks, **on_host)),
+        volumes=list(Volume.objects.filter(volumes, **on_host)),
         states=[(DesiredState.RUNNING, "Start it"), (DesiredState.STOPPED, "Leave it stopped")],
         # What keeps strangers out comes first: it is what a new row begins with.
         auths=sorted(UrlAuth.choices, key=lambda choice: choice[0] == UrlAuth.NONE),
     )
+
+
+def _seen(user: User, kind: str, used: list[Any]) -> Q:
+    visible = policy.visible(kind, user)
+    # An empty filter means everything; joined with another one it would mean only that one.
+    return visible | Q(pk__in=used) if visible and used else visible
 
 
 def blank_form(options: Options, *, host: str, image: str) -> WorkspaceForm:

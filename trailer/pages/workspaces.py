@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404
 from images.choices import ImageKind
 from images.models import Image
 from trailer import policy
+from trailer.pages.access import access_context
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page
 from trailer.pages.workspace_form import blank_form, form_of, options_for
@@ -30,8 +31,13 @@ TABS = (
     ("metrics", "Metrics"),
     ("events", "Events"),
     ("settings", "Settings"),
+    ("access", "Access"),
 )
-_NEEDED = {"terminal": "workspace.exec", "settings": "workspace.modify"}
+_NEEDED = {
+    "terminal": "workspace.exec",
+    "settings": "workspace.modify",
+    "access": "workspace.share",
+}
 
 
 def tabs_for(user: User, workspace: Workspace) -> list[tuple[str, str]]:
@@ -68,15 +74,17 @@ class WorkspaceView(PageView):
         tab = tab if tab in dict(tabs) else TABS[0][0]
         context = {"workspace": workspace, "tab": tab, "tabs": tabs}
         if not self.is_part:
-            context["hosts"] = hosts_to_choose(self.user)
+            context["hosts"] = hosts_to_choose(self.user, "host.workspaces")
         return super().get_context_data(**context, **self._of_tab(tab, workspace), **kwargs)
 
     def _of_tab(self, tab: str, workspace: Workspace) -> dict[str, Any]:
         if tab == "events":
             events = workspace.events.select_related("actor")
             return {"events": list_page(events, self.request)}
+        if tab == "access":
+            return access_context(self.user, workspace)
         if tab == "settings":
-            options = options_for(self.user, host=workspace.host)
+            options = options_for(self.user, host=workspace.host, workspace=workspace)
             return {"options": options, "form": form_of(workspace)}
         if tab == "overview":
             return {

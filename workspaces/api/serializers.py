@@ -70,6 +70,11 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     health = serializers.CharField(read_only=True)
     exit_code = serializers.IntegerField(read_only=True, allow_null=True)
     owner = serializers.CharField(read_only=True, source="owner.username")
+    # Who sees a workspace knows what it is made of by name, whoever owns that.
+    host_name = serializers.CharField(read_only=True, source="host.name")
+    image_name = serializers.CharField(read_only=True, source="image.name")
+    network_names = serializers.SerializerMethodField()
+    volume_names = serializers.SerializerMethodField()
     stack = serializers.UUIDField(read_only=True, allow_null=True)
     created_at = serializers.DateTimeField(read_only=True)
     updated_at = serializers.DateTimeField(read_only=True)
@@ -89,6 +94,12 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
 
     def get_networks(self, workspace: Workspace) -> list[UUID]:
         return [network.pk for network in workspace.networks.all()]
+
+    def get_network_names(self, workspace: Workspace) -> list[str]:
+        return [network.name for network in workspace.networks.all()]
+
+    def get_volume_names(self, workspace: Workspace) -> list[str]:
+        return list(dict.fromkeys(mount.volume.name for mount in workspace.mounts.all()))
 
     @extend_schema_field(HealthCheckSerializer(allow_null=True))
     def get_health_check(self, workspace: Workspace) -> Any:

@@ -101,14 +101,15 @@ class SessionViewSet(ResourceViewSet[Session]):
     queryset = Session.objects.all()
     serializer_class = serializers.SessionOutput
     lookup_field = "public_id"
-    lookup_url_kwarg = "pk"
+    # Not "pk", which the schema would call by the name of the column: the secret key.
+    lookup_url_kwarg = "id"
     filter_backends = ()
 
     def get_queryset(self) -> QuerySet[Session]:
         return super().get_queryset().filter(expire_date__gt=timezone.now())
 
     @extend_schema(responses={204: None})
-    def destroy(self, request: Request, pk: str) -> Response:
+    def destroy(self, request: Request, **kwargs: str) -> Response:
         session_end(actor=request.user, session=self.get_object())
         return Response(status=204)
 

@@ -1,0 +1,165 @@
+"""Every route that changes something writes an audit row; a route without a line here fails."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+
+from images.models import Image
+from tests.factories import (
+    api_client,
+    make_admin,
+    make_build,
+    make_group,
+    make_host,
+    make_image,
+    make_network,
+    make_registry,
+    make_user,
+    make_volume,
+    make_workspace,
+)
+from trailer.audit.models import AuditEntry
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "correct horse battery"
+# Routes that take a body but change nothing.
+CHANGES_NOTHING = {"POST workspaces/{id}/plan/", "PATCH networks/{id}/"}
+# Method and path -> a body that is accepted; {name} stands for the id of an object of the scene.
+BODIES: dict[str, Any] = {
+    "POST auth/token/": {"username": "root", "password": PASSWORD},
+    "POST tokens/": {"name": "ci"},
+    "PATCH tokens/{token}/": {"name": "renamed"},
+    "DELETE tokens/{token}/": None,
+    "DELETE sessions/{session}/": None,
+    "POST sessions/end-others/": {},
+    "PATCH me/": {"email": "root@example.com"},
+    "POST me/password/": {"current_password": PASSWORD, "password": f"{PASSWORD} staple"},
+    "POST users/": {"username": "eva"},
+    "PATCH users/{user}/": {"email": "stan@example.com"},
+    "DELETE users/{user}/": None,
+    "POST groups/": {"name": "team"},
+    "PATCH groups/{group}/": {"users": ["stan"]},
+    "DELETE groups/{group}/": None,
+    "POST hosts/": {"name": "north"},
+    "PATCH hosts/{host}/": {"description": "In the cellar."},
+    "DELETE hosts/{spare}/": None,
+    "POST hosts/{host}/enrolment/": {},
+    "POST hosts/{host}/confirm-state/": {},
+    "PUT hosts/{host}/access/": [{"user": "stan", "capabilities": ["bind"]}],
+    "POST networks/": {"name": "office", "host": "{host}"},
+    "DELETE networks/{network}/": None,
+    "PUT networks/{network}/grants/": [{"user": "stan", "role": "viewer"}],
+    "POST volumes/": {"name": "papers", "host": "{host}"},
+    "DELETE volumes/{volume}/?confirm=data": None,
+    "PUT volumes/{volume}/grants/": [{"user": "stan", "role": "viewer"}],
+    "POST registries/": {"server": "other.example.com"},
+    "PATCH registries/{registry}/": {"password": "s3cr3t"},
+    "DELETE registries/{registry}/": None,
+    "POST registries/{registry}/test/": {},
+    "POST images/": {"name": "new", "host": "{host}", "kind": "pull", "reference": "busybox"},
+    "PATCH images/{image}/": {"name": "renamed"},
+    "DELETE images/{unused}/": None,
+    "POST images/{image}/build/": {},
+    "POST images/{building}/cancel/": {},
+    "POST images/{image}/check/": {},
+    "PUT images/{image}/grants/": [{"user": "stan", "role": "viewer"}],
+    "POST workspaces/": {"name": "new", "host": "{host}", "image": "{image}"},
+    "PATCH workspaces/{workspace}/": {"cpus": 1},
+    "DELETE workspaces/{workspace}/": None,
+    "POST workspaces/{stopped}/start/": {},
+    "POST workspaces/{workspace}/stop/": {},
+    "POST workspaces/{workspace}/redeploy/": {},
+    "POST workspaces/{workspace}/snapshot/": {"name": "saved"},
+    "POST workspaces/{workspace}/clone/": {"name": "copy"},
+    "POST workspaces/{changed}/rollback/": {"revision": 2},
+    "POST workspaces/{workspace}/transfer/": {"owner": "stan"},
+    "PUT workspaces/{workspace}/grants/": [{"user": "stan", "role": "viewer"}],
+}
+_METHODS = ("post", "put", "patch", "delete")
+
+
+@cache
+def _routes() -> set[str]:
+    generator: Any = SchemaGenerator()  # type: ignore[no-untyped-call]
+    paths = generator.get_schema(request=None, public=True)["paths"]
+    return {
+        f"{method.upper()} {path.removeprefix('/api/v1/')}"
+        for path, operations in paths.items()
+        if path.startswith("/api/v1/")
+        for method in operations
+        if method in _METHODS
+    }
+
+
+def _route(line: str) -> str:
+    """The line of the table as the schema spells it."""
+    words = line.partition("?")[0].split("/")
+    return "/".join("{id}" if word.startswith("{") else word for word in words)
+
+
+def _scene() -> tuple[Any, dict[str, str]]:
+    admin = make_admin("root", password=PASSWORD)
+    client = api_client(admin)
+    browser = Client()
+    browser.force_login(admin)
+    host = make_host("alpha")
+    image = make_image(host, admin, update_policy="always")
+    building = make_image(host, admin, status="building")
+    make_build(building, status="building")
+    Image.objects.filter(pk=building.pk).update(status="building")
+    running = {"observed_status": "running", "observed_revision": 1}
+    changed = make_workspace(host, admin, "changed", image=image)
+    assert client.patch(f"/api/v1/workspaces/{changed.pk}/", {"cpus": 1}).status_code == 200
+    assert client.patch(f"/api/v1/workspaces/{changed.pk}/", {"cpus": 2}).status_code == 200
+    rows: dict[str, Any] = {
+        "user": make_user("stan"),
+        "group": make_group(name="lab"),
+        "host": host,
+        "spare": make_host("beta", enabled=False),
+        "network": make_network(host, admin),
+        "volume": make_volume(host, admin, "data"),
+        "registry": make_registry(admin),
+        "image": image,
+        "unused": make_image(host, admin),
+        "building": building,
+        "workspace": make_workspace(host, admin, "box", image=image, **running),
+        "stopped": make_workspace(host, admin, "off", image=image, desired_state="stopped"),
+        "changed": changed,
+        "token": admin.api_tokens.create(name="old", digest="0" * 64),
+    }
+    Workspace.objects.filter(name="changed").update(observed_revision=2)
+    ids = {name: str(row.pk) for name, row in rows.items()}
+    return client, ids | {"session": str(admin.sessions.get().public_id)}
+
+
+def _filled(body: Any, ids: dict[str, str]) -> Any:
+    if isinstance(body, dict):
+        return {key: _filled(value, ids) for key, value in body.items()}
+    if isinstance(body, str) and body.startswith("{"):
+        return ids[body.strip("{}")]
+    return body
+
+
+def test_every_route_that_changes_something_is_in_the_table() -> None:
+    assert {_route(line) for line in BODIES} | CHANGES_NOTHING == _routes()
+
+
+@pytest.mark.parametrize("line", BODIES)
+def test_a_change_is_written_down_with_who_made_it(line: str) -> None:
+    client, ids = _scene()
+    method, _, path = line.partition(" ")
+    before = AuditEntry.objects.count()
+    call = getattr(client, method.lower())
+    answer = call(f"/api/v1/{path.format(**ids)}", _filled(BODIES[line], ids), format="json")
+    assert answer.status_code < 300, answer.content
+    new = AuditEntry.objects.order_by("-at")[: AuditEntry.objects.count() - before]
+    assert [(row.actor_name, row.via, row.outcome) for row in new] == [("root", "token", "done")]
+    assert PASSWORD not in str(new[0].changes)
+    assert "s3cr3t" not in str(new[0].changes)

@@ -1,0 +1,247 @@
+"""Pages of hosts: charts, bars, the waterfall of cycles, enrolment and settings, live."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from playwright.sync_api import Page, expect
+
+from agent.protocol.metrics import GpuSample, HostSample, Metrics, WorkspaceSample
+from agent.protocol.report import CycleReport, Leftover, LeftoversReport, StepReport
+from agent.protocol.session import Gpu
+from tests.browser.conftest import assert_no_errors
+from tests.browser.pretend_agent import PretendAgent
+from tests.ground.wait import eventually
+
+if TYPE_CHECKING:
+    from tests.ground.server import RunningTrailer
+
+GIB = 1024**3
+
+
+def metrics(cpu: float, workspace: Any = None) -> Metrics:
+    use: tuple[WorkspaceSample, ...] = ()
+    if workspace is not None:
+        use = (
+            WorkspaceSample(
+                workspace_id=workspace["id"],
+                cpu_percent=cpu * 2,
+                memory_bytes=GIB,
+                memory_limit_bytes=4 * GIB,
+                network_rx_rate=5e4,
+            ),
+        )
+    host = HostSample(
+        cpu_percent=cpu,
+        memory_bytes=4 * GIB,
+        memory_total_bytes=16 * GIB,
+        disk_used_bytes=97,
+        disk_total_bytes=100,
+        network_rx_rate=2e6,
+        network_tx_rate=1e5,
+        load=0.5,
+        processes=120,
+    )
+    gpu = GpuSample(id="GPU-1", utilization_percent=80.0, memory_bytes=GIB, memory_total_bytes=GIB)
+    return Metrics(host=host, gpus=(gpu,), workspaces=use)
+
+
+def sampled(agent: PretendAgent, number: int, cpu: float, workspace: Any = None) -> None:
+    """Beat until the host has that many samples: one second keeps one."""
+
+    def enough() -> bool:
+        agent.beat(
+            metrics=metrics(cpu, workspace),
+            gpus=(Gpu(id="GPU-1", name="A100", memory_bytes=40 * GIB),),
+            agent_time=datetime.now(UTC).isoformat(),
+        )
+        return bool(agent.read(f"/hosts/{agent.host['id']}/metrics/")["count"] >= number)
+
+    eventually(enough, interval=0.4)
+
+
+def test_a_host_shows_what_is_in_use_and_follows_its_agent(
+    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    page, workspace = signed_in, agent.workspace(memory_bytes=4 * GIB)
+    sampled(agent, 2, cpu=25.0, workspace=workspace)
+    page.goto(f"{agent.trailer.url}/hosts/{agent.host['id']}/")
+    bars = page.locator(f'[data-usage="host:{agent.host["id"]}"]')
+    expect(bars.locator('[data-meter="cpu"]')).to_contain_text("25 %")
+    expect(bars.locator('[data-meter="memory"]')).to_contain_text("4 GiB")
+    expect(bars.locator('[data-meter="disk"]')).to_have_class("meter is-full")
+    charts = page.locator(f'[data-chart="host:{agent.host["id"]}"] figure')
+    expect(charts).to_have_count(7)
+    cpu = charts.filter(has_text="CPU")
+    expect(cpu.locator(".chart-values")).to_contain_text("25 %")
+    expect(cpu.locator("[role=img]")).to_have_attribute(
+        "aria-label", "CPU over the last hour: now 25 %, from 25 % to 25 %"
+    )
+    assert drawn(page), "nothing is drawn on the canvas"
+
+    # A new sample moves bars and charts without a reload.
+    page.evaluate("window.notReloaded = true")
+    sampled(agent, 3, cpu=75.0, workspace=workspace)
+    expect(bars.locator('[data-meter="cpu"]')).to_contain_text("75 %")
+    expect(cpu.locator(".chart-values")).to_contain_text("75 %")
+
+    # Other ranges, by keyboard, keep the charts.
+    page.get_by_role("button", name="1 h", exact=True).focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="6 h")).to_have_attribute("aria-pressed", "true")
+    expect(cpu.locator("[role=img]")).to_have_attribute("aria-label", re.compile("last 6 hours"))
+    page.get_by_role("tab", name="Workspaces").click()
+    row = page.locator(f'[data-usage="workspace:{workspace["id"]}"]')
+    expect(row.locator('[data-meter="cpu"]')).to_contain_text("150 %")
+    expect(row.locator('[data-meter="memory"]')).to_contain_text("1 GiB")
+    assert page.evaluate("window.notReloaded === true")
+    assert_no_errors(page_errors)
+
+
+def drawn(page: Page) -> bool:
+    """Whether the first chart's canvas holds anything but nothing."""
+    return bool(
+        page.evaluate(
+            """() => {
+              const canvas = document.querySelector(".chart canvas");
+              const { width, height } = canvas;
+              const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+              return data.some((value) => value !== 0);
+            }"""
+        )
+    )
+
+
+def cycle(number: int, *steps: StepReport, began: datetime, seconds: float) -> CycleReport:
+    return CycleReport(
+        seq=0,
+        number=number,
+        trigger="state",
+        started_at=began.isoformat(),
+        finished_at=(began + timedelta(seconds=seconds)).isoformat(),
+        outcome="ok" if all(step.outcome == "ok" for step in steps) else "partial",
+        cleanup="done",
+        engine_calls=12,
+        steps=steps,
+    )
+
+
+def step(name: str, began: datetime, after: float, took: int, **fields: Any) -> StepReport:
+    return StepReport(
+        step=name,
+        resource="workspace",
+        name="web",
+        cause="image changed from app:1 to app:2",
+        started_at=(began + timedelta(seconds=after)).isoformat(),
+        duration_ms=took,
+        **{"outcome": "ok", **fields},
+    )
+
+
+def test_the_waterfall_shows_each_step_and_stays_open_when_more_comes(
+    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    page, now = signed_in, datetime.now(UTC)
+    agent.says(
+        cycle(
+            7,
+            step("stop_container", now, 0.0, 1000),
+            step("create_container", now, 1.0, 3000, outcome="failed", message="No such image."),
+            began=now,
+            seconds=4,
+        )
+    )
+    page.goto(f"{agent.trailer.url}/hosts/{agent.host['id']}/?tab=cycles")
+    shown = page.locator("details.cycle", has_text="#7")
+    expect(shown).to_contain_text("1 failed")
+    shown.locator("summary").focus()
+    page.keyboard.press("Enter")
+    lanes = shown.locator(".lane")
+    expect(lanes).to_have_count(2)
+    expect(lanes.nth(0)).to_contain_text("image changed from app:1 to app:2")
+    expect(lanes.nth(1)).to_contain_text("No such image.")
+    boxes = [lane.locator("rect").bounding_box() for lane in lanes.all()]
+    first, second = boxes[0], boxes[1]
+    assert first is not None
+    assert second is not None
+    assert abs(second["x"] - (first["x"] + first["width"])) < 3, "the second begins at its end"
+    assert 2.8 < second["width"] / first["width"] < 3.2
+
+    agent.says(cycle(8, step("start", now, 0, 10), began=now, seconds=1))
+    expect(page.locator("details.cycle", has_text="#8")).to_be_visible()
+    expect(lanes.nth(1)).to_be_visible()
+    assert_no_errors(page_errors)
+
+
+def test_leftovers_are_listed_with_the_reason(signed_in: Page, agent: PretendAgent) -> None:
+    left = Leftover(resource="container", name="postgres", engine_id="ab" * 32, reason="foreign")
+    agent.says(LeftoversReport(seq=0, leftovers=(left,)))
+    signed_in.goto(f"{agent.trailer.url}/hosts/{agent.host['id']}/?tab=leftovers")
+    row = signed_in.get_by_role("row", name="postgres")
+    expect(row).to_contain_text("Made by somebody else.")
+    expect(row).to_contain_text("abababababab")
+
+
+def test_the_enrol_dialog_turns_green_when_the_agent_comes(
+    signed_in: Page, pages_server: RunningTrailer, page_errors: list[str]
+) -> None:
+    page, agent = signed_in, PretendAgent(pages_server)
+    page.goto(f"{pages_server.url}/hosts/{agent.host['id']}/")
+    expect(page.get_by_text("Not connected yet")).to_be_visible()
+    page.get_by_role("button", name="Connect agent").click()
+    command = page.locator("[data-enrol-command]")
+    expect(command).to_contain_text("docker run -d --name trailer-agent")
+    line = command.inner_text()
+    token = line.split("TRAILER_ENROLMENT_TOKEN=")[1].split()[0]
+    wait = page.locator("[data-enrol-wait]")
+    expect(wait).to_contain_text("Waiting")
+    agent.connect(token)
+    expect(wait).to_contain_text("Connected")
+    expect(wait).to_have_class("notice notice-green")
+    # Behind the dialog the page has become that of a connected host.
+    expect(page.locator(f'[data-chart="host:{agent.host["id"]}"]')).to_have_count(1)
+    expect(page.get_by_text("No samples in this time")).to_have_count(1)
+    assert_no_errors(page_errors)
+
+
+def test_settings_are_saved_and_reach_the_agent(signed_in: Page, agent: PretendAgent) -> None:
+    page = signed_in
+    page.goto(f"{agent.trailer.url}/hosts/{agent.host['id']}/?tab=settings")
+    page.get_by_label("Of workspaces").uncheck()
+    page.get_by_label("Kept for").fill("30")
+    page.get_by_label("Maintenance").fill("0 4 * * 0")
+    page.get_by_label("Mode").select_option("traefik-files")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.locator(".toast")).to_contain_text("Saved")
+    settings = agent.state()["settings"]
+    assert settings["metrics"] == {
+        "host": True,
+        "gpu": True,
+        "workspace": False,
+        "retention_days": 30,
+    }
+    assert settings["maintenance_schedule"] == "0 4 * * 0"
+    assert settings["router"]["mode"] == "traefik-files"
+
+
+def test_a_silent_host_and_a_wrong_clock_say_so(
+    signed_in: Page, pages_server: RunningTrailer
+) -> None:
+    page = signed_in
+    agent = PretendAgent(pages_server, heartbeat_interval=1).connect()
+    ahead = datetime.now(UTC) + timedelta(minutes=10)
+    agent.beat(metrics=metrics(5.0), agent_time=ahead.isoformat())
+    page.goto(f"{pages_server.url}/hosts/{agent.host['id']}/")
+    expect(page.locator('[data-notice="clock"]')).to_contain_text("ahead")
+    silent = page.locator('[data-notice="silent"]')
+    expect(silent).to_be_visible(timeout=20_000)
+    expect(silent).to_contain_text("Silent; last heard")
+    page.goto(f"{pages_server.url}/hosts/")
+    row = page.locator(f'[data-row="host:{agent.host["id"]}"]')
+    expect(row).to_have_class("is-silent")
+    expect(row.locator(".usage")).to_have_class("usage is-stale")
+    agent.beat(metrics=metrics(5.0), agent_time=datetime.now(UTC).isoformat())
+    expect(row.locator(".usage")).to_have_class("usage")
