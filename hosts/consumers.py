@@ -8,7 +8,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
 
 from agent.protocol.sessions import FrameKind, decode_frame
 from hosts.agent_streams import AgentStream
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _WATCH_SECONDS = 10.0
 
 
-class AgentConsumer(AsyncWebsocketConsumer):
+class AgentConsumer(sockets.PromptBytes):
     """Of two connections of one agent the newer one carries the sessions."""
 
     async def connect(self) -> None:

@@ -42,17 +42,22 @@ class Pace:
 
 class PacedServer(Server):  # type: ignore[misc]  # Daphne has no types
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        if message["type"] == "websocket.close" and _is_standard(message.get("code")):
-            self._close(protocol, message["code"])
+        if message["type"] == "websocket.close" and self._closes(protocol, message.get("code")):
             return
         await super().handle_reply(protocol, message)
         if message["type"] == "websocket.send" and protocol in self.connections:
             await self._pace(protocol).room()
 
-    def _close(self, protocol: Any, code: int) -> None:
+    def _closes(self, protocol: Any, code: int | None) -> bool:
         """Autobahn lets applications close with 1000 or private codes only; 1013 says "busy"."""
-        if protocol in self.connections and protocol.state == protocol.STATE_OPEN:
-            protocol.sendCloseFrame(code=code)
+        is_standard = code is not None and 1000 < code < 3000
+        if not is_standard or protocol not in self.connections:
+            return False
+        if protocol.state == protocol.STATE_CONNECTING:
+            return False
+        # Ignored by a connection that is closing already.
+        protocol.sendCloseFrame(code=code)
+        return True
 
     def protocol_disconnected(self, protocol: Any) -> None:
         super().protocol_disconnected(protocol)
@@ -110,10 +115,6 @@ class PacedCommand(CommandLineInterface):  # type: ignore[misc]
     """`python -m trailer.pacing`, with Daphne's own options."""
 
     server_class = PacedServer
-
-
-def _is_standard(code: int | None) -> bool:
-    return code is not None and 1000 < code < 3000
 
 
 if __name__ == "__main__":

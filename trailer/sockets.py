@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from channels.auth import get_user
+from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
 from trailer.accounts.models import TokenScope, User
@@ -27,12 +28,24 @@ def header(scope: Mapping[str, Any], name: str) -> str:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), "")
 
 
+class PromptBytes(AsyncWebsocketConsumer):
+    """Channels looks after the database before it hands over any message, in one thread for all
+    sockets of a process. Bytes of a session need no database and do not wait for it."""
+
+    async def dispatch(self, message: Any) -> None:
+        if message["type"] == "websocket.receive" and message.get("bytes") is not None:
+            await self.receive(bytes_data=message["bytes"])
+        else:
+            await super().dispatch(message)
+
+
 @dataclass(frozen=True)
 class Caller:
     """`may_write` is False for tokens that were made for reading only."""
 
     user: User
     may_write: bool = True
+    token_name: str = ""
 
 
 async def socket_caller(scope: Any) -> Caller | None:
@@ -44,15 +57,18 @@ async def socket_caller(scope: Any) -> Caller | None:
     keyword, _, key = header(scope, "Authorization").partition(" ")
     if keyword == "Token":
         found = await sync_to_async(user_for_key)(key.strip())
-        return Caller(found[0], found[1].scope != TokenScope.READ) if found else None
+        if found is None:
+            return None
+        user, token = found
+        return Caller(user, token.scope != TokenScope.READ, token.name)
     if header(scope, "Origin") not in settings.TRAILER_WS_ORIGINS:
         return None
     # The session of the scope was read when the socket opened and would not change any more.
     store = import_module(settings.SESSION_ENGINE).SessionStore
     cookie = scope.get("cookies", {}).get(settings.SESSION_COOKIE_NAME)
     fresh: Any = {**scope, "session": store(cookie)}
-    user = await get_user(fresh)
-    return Caller(user) if isinstance(user, User) and user.is_active else None
+    signed_in = await get_user(fresh)
+    return Caller(signed_in) if isinstance(signed_in, User) and signed_in.is_active else None
 
 
 async def socket_user(scope: Any) -> User | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent.diff.chains import Chain, Parts, replace_briefly
 from agent.diff.container import nano_cpus, wanted_image
 from agent.diff.current import was_edited
+from agent.diff.names import rename
 from agent.protocol import naming
 from agent.protocol.compare import normalise
 from agent.protocol.report import FieldChange
@@ -24,37 +25,13 @@ def in_place(chain: Chain, container: ObservedContainer, networks: tuple[Ref, ..
     same on the engine; the applied revision tells them apart."""
     if _limits(chain, container, networks):
         return
-    after = _name(chain, container)
+    after = rename(chain, container)
     after = _attachments(chain, container, networks, after)
     _run_state(chain, container, after)
 
 
 def _edited(chain: Chain, container: ObservedContainer) -> bool:
     return was_edited(chain.view, chain.workspace, container)
-
-
-def _name(chain: Chain, container: ObservedContainer) -> tuple[int, ...]:
-    wanted = naming.container_name(chain.name)
-    if container.name == wanted:
-        return ()
-    if wanted in chain.view.containers_by_name:
-        # Somebody else took the name: the container keeps running under its present one.
-        return ()
-    edited = _edited(chain, container)
-    renaming = replace(
-        chain,
-        cause="name changed" if edited else "renamed outside Trailer",
-        changes=(
-            FieldChange(
-                field="name",
-                old=container.name.removeprefix("trailer-"),
-                new=chain.name,
-                effect="in_place",
-            ),
-        ),
-    )
-    event = "rename" if edited else "heal"
-    return (renaming.rename(Ref(id=container.id), wanted, event=event),)
 
 
 def _attachments(

@@ -118,7 +118,8 @@ class View:
 
     def _expected_names(self, container: ObservedContainer) -> set[str]:
         workspace_id = container.labels[naming.LABEL_WORKSPACE]
-        expected = {
+        expected = {naming.aside_container_name(workspace_id)}
+        expected |= {
             tombstone.name
             for tombstone in self.desired.tombstones
             if tombstone.kind == WORKSPACE and tombstone.object_id == workspace_id

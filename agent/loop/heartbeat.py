@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Seconds after which a resting loop sees that its interval has changed.
+_LOOK_AT_SETTINGS = 2.0
+
 
 class HeartbeatLoop:
     """Makes no engine calls of its own: a hanging engine never delays a beat."""
@@ -80,7 +83,14 @@ class HeartbeatLoop:
                 stop.wait(pause_after(problem, backoff))
                 continue
             backoff.reset()
-            self._beat_now.wait(self._pause())
+            self._rest()
+
+    def _rest(self) -> None:
+        """Until the next beat is due; an interval that changes meanwhile counts at once."""
+        begun = clock.monotonic()
+        while (left := begun + self._pause() - clock.monotonic()) > 0:
+            if self._beat_now.wait(min(left, _LOOK_AT_SETTINGS)):
+                return
 
     def _pause(self) -> float:
         """The server's wish keeps agents from beating together; it never makes one silent."""

@@ -31,6 +31,11 @@ def next_container_name(workspace_name: str) -> str:
     return f"trailer-{workspace_name}-next"
 
 
+def aside_container_name(workspace_id: str) -> str:
+    """For a moment, while workspaces exchange their names."""
+    return f"trailer-{workspace_id}-aside"
+
+
 def network_name(name: str) -> str:
     return f"trailer-{name}"
 

@@ -63,7 +63,11 @@ class Connection:
         self._closed = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+        # The file and the socket are closed by name: left to the collector, they would pile up.
+        with suppress(OSError, ValueError):
+            self._source.close()
         self._response.close()
+        self._socket.close()
         self._client.close()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -88,9 +92,9 @@ class DockerTerminal:
         self._first = b""
         self.record = record or ExecRecord(container_id="", exec_id="")
 
-    def learned(self, inner_pid: int, first: bytes) -> None:
-        """From the process's first line; what followed it is the first thing to read."""
-        self.record = msgspec.structs.replace(self.record, inner_pid=inner_pid)
+    def learned(self, *, inner_pid: int, host_pid: int, first: bytes) -> None:
+        """What is known of the process now that it runs; `first` is the first thing to read."""
+        self.record = msgspec.structs.replace(self.record, inner_pid=inner_pid, host_pid=host_pid)
         self._first = first
 
     def read(self) -> bytes:

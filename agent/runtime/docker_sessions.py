@@ -6,8 +6,6 @@ import secrets
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from agent import clock
 from agent.errors import EngineError, NotFound
 from agent.protocol import naming
@@ -30,6 +28,7 @@ _ENVIRONMENT: Final = ("TERM=xterm-256color",)
 # The engine's own would swallow the shell's Ctrl-P.
 _DETACH_KEYS: Final = "ctrl-@,ctrl-@,ctrl-@"
 _EXIT_PATIENCE: Final = 2.0
+_START_PATIENCE: Final = 1.0
 _NOT_RUN: Final = (126, 127)
 _NO_PROGRAM: Final = "executable file not found"
 _END_TRIES: Final = 3
@@ -91,7 +90,9 @@ class DockerSessions:
         if not inner_pid and terminal.exit_code() in _NOT_RUN:
             terminal.close()
             return self._exec_without_shell(container_id, command, tell)
-        terminal.learned(inner_pid, first)
+        terminal.learned(
+            inner_pid=inner_pid, host_pid=self._host_pid(terminal.record), first=first
+        )
         tell(terminal.record)
         return terminal
 
@@ -103,7 +104,10 @@ class DockerSessions:
             raise EngineError(
                 "This container has no shell (neither bash nor sh). Name a command to run."
             )
-        return self._exec(container_id, command, tell)
+        terminal = self._exec(container_id, command, tell)
+        terminal.learned(inner_pid=0, host_pid=self._host_pid(terminal.record), first=b"")
+        tell(terminal.record)
+        return terminal
 
     def _exec(
         self, container_id: str, command: tuple[str, ...], tell: Callable[[ExecRecord], None]
@@ -122,21 +126,28 @@ class DockerSessions:
         record = ExecRecord(container_id=container_id, exec_id=str(made["Id"]))
         tell(record)
         response = self._engine.run(lambda _: _started(client, record.exec_id))
-        pid = self._host_pid(record, self._exec_state(record.exec_id))
         return DockerTerminal(
             Connection(client, response, Plain()),
             resize=lambda columns, rows: self._engine.run(
                 lambda api: api.exec_resize(record.exec_id, height=rows, width=columns)
             ),
             exit_code=lambda: self._exec_exit(record.exec_id),
-            record=msgspec.structs.replace(record, host_pid=pid),
+            record=record,
         )
 
-    def _host_pid(self, record: ExecRecord, state: dict[str, Any]) -> int:
-        """0 unless this agent sees the host's processes."""
-        pid = int(state.get("Pid") or 0)
-        visible = self.host_pids and process_sessions.is_in_container(pid, record.container_id)
-        return pid if visible else 0
+    def _host_pid(self, record: ExecRecord) -> int:
+        """0 unless this agent sees the host's processes. A process that is just being started has
+        no number yet."""
+        deadline = clock.monotonic() + _START_PATIENCE
+        while self.host_pids and clock.monotonic() < deadline:
+            state = self._exec_state(record.exec_id)
+            pid = int(state.get("Pid") or 0)
+            if pid:
+                return pid if process_sessions.is_in_container(pid, record.container_id) else 0
+            if state.get("ExitCode") is not None or not state:
+                break
+            clock.sleep(0.02)
+        return 0
 
     def _exec_state(self, exec_id: str) -> dict[str, Any]:
         try:
@@ -160,7 +171,7 @@ class DockerSessions:
     def end_exec(self, record: ExecRecord) -> bool:
         state = self._exec_state(record.exec_id)
         lives = bool(state.get("Running"))
-        pid = record.host_pid or self._host_pid(record, state)
+        pid = record.host_pid or (self._host_pid(record) if lives else 0)
         if pid and self.host_pids:
             return process_sessions.end_session(pid, record.container_id, leader_lives=lives)
         if not record.inner_pid:
@@ -201,7 +212,7 @@ class DockerSessions:
 
     def attach_container(self, container_id: str) -> DockerTerminal:
         run = self.container_run(container_id)
-        client = self._engine.own_client(None)
+        client: Any = self._engine.own_client(None)
         params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "detachKeys": _DETACH_KEYS}
 
         def ask(_: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from agent.errors import EngineError
+from agent.errors import EngineError, NotFound
 from agent.protocol.sessions import ALL_LINES, NOT_THERE, SessionClose, SessionControl, SessionOpen
 from agent.runtime.session_port import LogRequest
 from agent.sessions.containers import Refused
@@ -89,7 +89,11 @@ class LogSessions:
         channel.close(SessionClose())
 
     def _copy(self, channel: Channel, run: ContainerRun, wanted: LogRequest) -> None:
-        stream = self._runtime.container_logs(run.id, wanted)
+        try:
+            stream = self._runtime.container_logs(run.id, wanted)
+        except NotFound:
+            # Replaced since we looked.
+            return
         channel.on_end = stream.close
         try:
             if channel.end is not None:

@@ -12,9 +12,10 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from agent import clock
-from agent.errors import AgentError
+from agent.errors import AgentError, EngineUnavailable
 from agent.protocol.sessions import (
     ATTACH,
+    BUSY,
     ENDED,
     EXEC,
     LOGS,
@@ -108,6 +109,8 @@ class Sessions:
             serve(channel, request)
         except Refused as refusal:
             channel.close(SessionClose(error=str(refusal), code=refusal.code))
+        except EngineUnavailable as problem:
+            channel.close(SessionClose(error=str(problem), code=BUSY))
         except AgentError as problem:
             channel.close(SessionClose(error=str(problem)))
         except Exception:
@@ -118,13 +121,15 @@ class Sessions:
                 self._streams.pop(channel, None)
 
     def _taken(self, *, besides: str) -> list[limits.Place]:
-        """Terminals that wait for their user count too, except the one that user comes back to."""
+        """Terminals that wait for their user count too, except the one that user comes back to.
+        What is just being ended has made room already."""
         left = [
             limits.Place(False, session.workspace_id, session.user)
             for session in self._terminals.values()
-            if session.left_at is not None and session.id != besides
+            if session.left_at is not None and not session.is_ending and session.id != besides
         ]
-        return [*self._streams.values(), *left]
+        live = [place for channel, place in self._streams.items() if channel.end is None]
+        return [*live, *left]
 
     def _serve_exec(self, channel: Channel, request: SessionOpen) -> None:
         session = self._resumed(request) if request.resume else self._started(request)

@@ -94,7 +94,8 @@ class ExecSession:
                 return
             self._channel = None
             self.left_at = clock.monotonic()
-        if channel.end is None or not channel.end.hold:
+            self.is_ending = channel.end is None or not channel.end.hold
+        if self.is_ending:
             self.kill()
 
     def _join(self, channel: Channel) -> None:

@@ -114,10 +114,16 @@ def _parts(start: int, data: bytes) -> list[tuple[int, bytes]]:
 
 
 def _trim(build: Build, size: int) -> None:
-    """Keep the head and (at least) the tail; what lies between goes."""
-    build.chunks.filter(
-        offset__gte=HEAD_LIMIT, offset__lte=size - TAIL_LIMIT - CHUNK_LIMIT
-    ).delete()
+    """Keep the head and the tail, to the byte; what lies between goes."""
+    border = size - TAIL_LIMIT
+    between = build.chunks.filter(offset__gte=HEAD_LIMIT, offset__lt=border)
+    between.filter(offset__lte=border - CHUNK_LIMIT).delete()
+    for chunk in between.order_by("offset"):
+        rest = bytes(chunk.data)[border - chunk.offset :]
+        if rest:
+            BuildLogChunk.objects.filter(pk=chunk.pk).update(offset=border, data=rest)
+        else:
+            chunk.delete()
 
 
 def _stored(build: Build, position: int, end: int) -> list[tuple[int, bytes]]:

@@ -12,7 +12,7 @@ export function clearConflict(form) {
   form.querySelector("[data-conflict]")?.remove();
 }
 
-/** Draws the notice above the form's save bar; the form stays as it is until the user chooses. */
+/** Draws the notice in the form's save bar, which is always in view; the form stays as it is until the user chooses. */
 export async function showConflict(form) {
   const notice = document.createElement("div");
   notice.className = "notice notice-amber conflict";
@@ -24,7 +24,7 @@ export async function showConflict(form) {
   words.append(title);
   notice.append(icon("triangle-alert"), words);
   clearConflict(form);
-  form.querySelector(".save-bar").before(notice);
+  form.querySelector(".save-bar").prepend(notice);
   let newest;
   try {
     newest = await send("GET", form.dataset.api);
@@ -35,7 +35,6 @@ export async function showConflict(form) {
   }
   words.append(buttons(form, newest.revision));
   toast("Not saved: somebody changed this meanwhile. Your edits are still here; choose what to do with them.", "error");
-  notice.scrollIntoView({ block: "nearest" });
 }
 
 /** What was saved after this form was opened, newest first. */

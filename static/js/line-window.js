@@ -95,6 +95,10 @@ export class LineWindow {
     const from = Math.max(first, first + Math.floor(this.#top / ROW_PX) - BEYOND);
     const to = Math.min(end, from + Math.ceil(this.#body.clientHeight / ROW_PX) + 2 * BEYOND);
     this.#fill(from, to);
+    if (this.#following) {
+      this.#body.scrollTop = this.#body.scrollHeight;
+    }
+    this.#top = this.#body.scrollTop;
     this.#changed();
   }
 

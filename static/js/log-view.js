@@ -89,6 +89,13 @@ export class LogView {
   #draw() {
     const lines = this.#takePending();
     this.#tailShown?.remove();
+    // More than the page keeps: all that is there goes at once, not line by line.
+    const anew = this.#following && lines.length >= MOST_LINES;
+    if (anew) {
+      this.dropped += this.#sizes.length;
+      this.#sizes = [];
+      this.#characters = 0;
+    }
     const fragment = document.createDocumentFragment();
     for (const { line, size } of lines) {
       fragment.append(drawLine(line));
@@ -99,7 +106,11 @@ export class LogView {
     if (this.#tailShown) {
       fragment.append(this.#tailShown);
     }
-    this.#body.append(fragment);
+    if (anew) {
+      this.#body.replaceChildren(fragment);
+    } else {
+      this.#body.append(fragment);
+    }
     if (this.#following) {
       this.#dropOld();
     } else {
@@ -178,6 +189,12 @@ export class LogView {
 function drawLine(line, end = "\n") {
   const element = document.createElement("div");
   element.className = "log-line";
+  const [only] = line.runs;
+  if (line.runs.length === 1 && !only.classes && line.cut === 0) {
+    // As good as always; one piece of text costs half of two.
+    element.textContent = only.text + end;
+    return element;
+  }
   for (const { text, classes } of line.runs) {
     element.append(classes ? span(classes, text) : text);
   }

@@ -3,9 +3,10 @@
 
 import { installPalette } from "./ansi-palette.js";
 import { AnsiLines, lineText } from "./ansi.js";
+import { Backlog } from "./log-backlog.js";
 import { LogFeed } from "./log-feed.js";
 import { LogSearch } from "./log-search.js";
-import { LogView, MOST_CHARACTERS } from "./log-view.js";
+import { LogView, MOST_CHARACTERS, MOST_LINES } from "./log-view.js";
 import { describeSize } from "./sizes.js";
 import { toast } from "./toasts.js";
 
@@ -57,6 +58,7 @@ class Viewer {
   #search;
   #feed = null;
   #tell = null;
+  #backlog = null;
   #skipped = 0;
   #at = 0;
 
@@ -73,6 +75,7 @@ class Viewer {
 
   close() {
     this.#feed?.stop();
+    this.#backlog?.clear();
   }
 
   retryNow() {
@@ -131,6 +134,12 @@ class Viewer {
     // No more is fetched of a long log than the page keeps.
     this.#skipped = Math.max(0, (bytes || 0) - MOST_CHARACTERS);
     const lines = new AnsiLines();
+    this.#backlog?.clear();
+    const backlog = new Backlog(MOST_LINES, (text, skipped) => {
+      this.#view.dropped += skipped;
+      this.#add(lines.write(text), lines.tail());
+    });
+    this.#backlog = backlog;
     let begun = this.#skipped === 0;
     let empty = true;
     this.#say("connecting…");
@@ -140,10 +149,11 @@ class Viewer {
         const whole = begun ? text : text.slice(text.indexOf("\n") + 1);
         begun = true;
         empty = false;
-        this.#add(lines.write(whole), lines.tail());
+        backlog.add(whole);
       },
       state: (words) => this.#say(words),
       complete: () => {
+        backlog.flush();
         this.#element.setAttribute("data-complete", "");
         if (this.#at) {
           document.dispatchEvent(new CustomEvent("trailer:step", { detail: { step: this.#at } }));

@@ -77,14 +77,17 @@ class Stream:
         eventually(lambda: text.encode() in self.output, 5, f"no {text!r}: {self.output[-200:]!r}")
 
     def opened(self) -> SessionControl:
-        def first() -> SessionControl | None:
+        def first() -> bool:
             assert self.end is None, self.end
-            return self.words[0] if self.words else None
+            return bool(self.words)
 
-        return eventually(first, 5, "not opened")
+        eventually(first, 5, "not opened")
+        return self.words[0]
 
     def ended(self) -> SessionClose:
-        return eventually(lambda: self.end, 5, "it goes on")
+        eventually(lambda: self.end is not None, 5, "it goes on")
+        assert self.end is not None
+        return self.end
 
 
 class ServerEnd:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.apply.ops import Ops
 from agent.protocol.sessions import ALL_LINES, WINDOW
+from agent.steps import Ref, RemoveContainer
+from tests.agent.bench import NoWork
 from tests.agent.session_scene import SessionScene
 from tests.ground.wait import always, eventually
 
@@ -77,6 +80,34 @@ def test_a_replacement_that_never_came_up_does_not_pass_for_the_container_before
     assert scene.server.open("logs", previous=True).ended().code == "not_there"
 
 
+def test_a_replaced_container_leaves_its_log_and_a_deleted_workspace_none(
+    scene: SessionScene,
+) -> None:
+    ops = Ops(scene.runtime, scene.journal, NoWork(scene.runtime), scene.previous)
+
+    def remove(*, ordered: bool) -> None:
+        scene.runtime.say(scene.container, "2026-11-16T06:00:00.1Z last words\n")
+        step = RemoveContainer(
+            key="workspace:w-web",
+            name="web",
+            cause="test",
+            container=Ref(id=scene.container),
+            with_volumes=ordered,
+        )
+        ops.perform(step, lambda ref: ref.id, lambda: True)
+
+    remove(ordered=False)
+    kept = scene.previous.read("w-web", tail=None, timestamps=False)
+    assert kept == b"last words\n"
+    scene.container = scene.add_container()
+    scene.runtime.failing["container_logs"] = 1
+    remove(ordered=False)
+    assert scene.runtime.containers == {}, "a log that cannot be read keeps the container"
+    scene.container = scene.add_container()
+    remove(ordered=True)
+    assert scene.previous.read("w-web", tail=None, timestamps=False) is None
+
+
 @pytest.mark.parametrize("workspace_id", ["w-other", "../w-web", ""])
 def test_a_workspace_without_a_container_is_told_so(
     scene: SessionScene, workspace_id: str
@@ -101,11 +132,16 @@ def test_a_reader_that_lags_stalls_its_own_log_only_and_memory_stays_bounded(
     slow.opened()
     quick.opened()
     text = "x" * 1023 + "\n"
-    for number in range(20):
+    said = 0
+
+    def is_up_to_date() -> bool:
+        return len(quick.output) == said
+
+    for _ in range(20):
         for _ in range(100):
             scene.runtime.say(scene.container, text)
-        wanted = (number + 1) * 100 * len(text)
-        eventually(lambda wanted=wanted: len(quick.output) == wanted, 5, "the quick one lags")
+            said += len(text)
+        eventually(is_up_to_date, 5, "the quick one lags")
     assert len(quick.output) > 7 * WINDOW
     assert len(slow.output) <= WINDOW
     assert scene.server.wire.queued_bytes() <= WINDOW

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_a_new_socket_takes_the_terminal_over(scene: SessionScene) -> None:
 
 @pytest.mark.parametrize("other", [{"user": "mallory"}, {"workspace_id": "w-other"}])
 def test_nobody_else_and_nowhere_else_gets_a_held_terminal(
-    scene: SessionScene, other: dict[str, str]
+    scene: SessionScene, other: dict[str, Any]
 ) -> None:
     session = scene.server.open("exec").opened().session
     end = scene.server.open("exec", resume=session, **other).ended()

@@ -45,6 +45,32 @@ def test_slow_work_never_holds_back_other_work(
     reaches(fake_server, "error", "w-waits")
 
 
+def test_workspaces_can_exchange_their_names(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    names = ("one", "two", "three")
+    fake_server.desire(images=(image(),), workspaces=tuple(workspace(name) for name in names))
+    launch()
+    for name in names:
+        reaches(fake_server, "running", f"w-{name}")
+    before = {name: runtime.named(f"trailer-{name}") for name in names}
+    turned = dict(zip(names, ("two", "three", "one"), strict=True))
+    fake_server.desire(
+        images=(image(),),
+        workspaces=tuple(workspace(turned[n], id=f"w-{n}", revision=2) for n in names),
+    )
+
+    def exchanged() -> bool:
+        now = {name: runtime.named(f"trailer-{turned[name]}") for name in names}
+        return all(
+            a and b and a.id == b.id for a, b in zip(before.values(), now.values(), strict=True)
+        )
+
+    eventually(exchanged, 5, "they wait for each other")
+    eventually(lambda: all(fake_server.events(f"w-{n}")[-1].event == "rename" for n in names))
+    assert len(runtime.containers) == len(names)
+
+
 def test_a_build_is_logged_reported_and_used(
     fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
 ) -> None:

@@ -112,6 +112,7 @@ TABLE = {
     "workspaces/{id}/events/": Route("workspace", "GET", HIDDEN),
     "workspaces/{id}/metrics/": Route("workspace", "GET", HIDDEN),
     "workspaces/{id}/grants/": Route("workspace", "GET PUT", HIDDEN, Role.MANAGER),
+    "workspaces/{id}/logs/": Route("workspace", "GET", HIDDEN),
     "workspaces/{id}/plan/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/redeploy/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/revisions/": Route("workspace", "GET", HIDDEN),
@@ -146,7 +147,8 @@ def owner() -> User:
 
 @pytest.fixture
 def ids(owner: User) -> dict[str, str]:
-    host = make_host()
+    # Its agent is too old for sessions: what needs one is answered at once, with 503.
+    host = make_host(capabilities=["pull"])
     image = make_image(host, owner)
     client = api_client(owner)
     assert client.get("/api/v1/tokens/").status_code == 200
@@ -226,7 +228,7 @@ def test_the_owner_and_an_admin_get_in(
         client = api_client(caller, scope="admin")
         answer = _call(client, method, path, ids.get(route.kind, ""))
         assert answer.status_code not in (401, 403, 404, 405), answer.content
-        assert answer.status_code < 500
+        assert answer.status_code < 500 or answer.status_code == 503
 
 
 SHARED_CASES = [case for case in CASES if TABLE[str(case.values[0])].kind in SHARED]
@@ -263,7 +265,7 @@ def test_a_role_opens_what_the_table_says_and_nothing_more(
             assert answer.status_code == 403, (role, answer.content)
         else:
             assert answer.status_code not in (401, 403, 404, 405), (role, answer.content)
-        assert answer.status_code < 500
+        assert answer.status_code < 500 or answer.status_code == 503
 
 
 @pytest.mark.parametrize(("path", "method"), CASES)

@@ -43,6 +43,7 @@ PATHS = {
     "/api/v1/workspaces/{id}/": {"get", "patch", "delete"},
     "/api/v1/workspaces/{id}/plan/": {"post"},
     "/api/v1/workspaces/{id}/events/": {"get"},
+    "/api/v1/workspaces/{id}/logs/": {"get"},
     "/api/v1/workspaces/{id}/revisions/": {"get"},
     **{
         f"/api/v1/workspaces/{{id}}/{action}/": {"post"}

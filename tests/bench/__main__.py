@@ -18,6 +18,8 @@ from tests.bench.planning import planning_rows
 from tests.bench.polls import poll_rows
 from tests.bench.product import ProductBench
 from tests.bench.raw import RawEngine
+from tests.bench.samples import sampling_rows, storage_rows
+from tests.bench.sessions import session_rows
 from tests.bench.table import Row, render
 from tests.ground.engine import PrivateEngine
 from tests.ground.hostnet import sweep_leftovers
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AT_REST = 50
-ON_AN_ENGINE = ("product", "builds", "output", "idle")
+ON_AN_ENGINE = ("product", "builds", "output", "sessions", "idle", "metrics")
 
 
 def main(arguments: list[str]) -> int:
@@ -68,8 +70,15 @@ def _on_an_engine(*, quick: bool, only: str | None) -> list[Row]:
         if only in (None, "builds", "output"):
             rows += _builds(engine, quick=quick, only=only)
             engine.clean()
+        if only in (None, "sessions"):
+            rows += _part("sessions", lambda: _sessions(engine, quick=quick))
+            engine.clean()
         if only in (None, "idle"):
             rows += _part("idle", lambda: _idle(engine, quick=quick))
+            engine.clean()
+        if only in (None, "metrics"):
+            number = 20 if quick else 100
+            rows += _part("metrics", lambda: sampling_rows(engine, number) + storage_rows())
         return rows
     finally:
         engine.destroy()
@@ -106,6 +115,14 @@ def _builds(engine: PrivateEngine, *, quick: bool, only: str | None) -> list[Row
         if only in (None, "output"):
             rows += _part("output", lambda: endless_rows(trailer, 15 if quick else 300))
         return rows
+    finally:
+        trailer.destroy()
+
+
+def _sessions(engine: PrivateEngine, *, quick: bool) -> list[Row]:
+    trailer = RunningTrailer(engine.url)
+    try:
+        return session_rows(engine, trailer.start(), quick=quick)
     finally:
         trailer.destroy()
 

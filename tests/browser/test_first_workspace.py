@@ -9,13 +9,55 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import sign_in
-from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
+from tests.ground.images import BUSYBOX
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
     import docker
+    from playwright.sync_api import Locator
 
     from tests.ground.server import RunningTrailer
+
+
+SAYS_HELLO = 'echo "hello $GREETING"; trap "exit 0" TERM; while true; do sleep 1 & wait; done'
+
+
+def change_with_preview(page: Page, badge: Locator) -> None:
+    """An edit that replaces the container, told before it is saved and recorded after."""
+    page.get_by_role("tab", name="Settings").click()
+    page.get_by_role("button", name="Add variable").click()
+    page.locator("[name=env_name]").last.fill("GREETING")
+    page.locator("[name=env_value]").last.fill("reader")
+    plan = page.locator("[data-plan-words]")
+    expect(plan).to_contain_text("Saving replaces the container, with a brief interruption.")
+    expect(plan.locator(".change")).to_contain_text("GREETING")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.locator(".toast", has_text="Saved.")).to_be_visible()
+    page.get_by_role("tab", name="Events").click()
+    replaced = page.locator(".event", has_text="Replace")
+    expect(replaced.first).to_contain_text("GREETING", timeout=60_000)
+    expect(badge).to_have_text("Running", timeout=60_000)
+
+
+def read_and_type(page: Page) -> None:
+    """What the container printed, and a shell in it that follows the window."""
+    page.get_by_role("tab", name="Logs").click()
+    log = page.locator("[data-log^='workspace:'] [data-log-text]")
+    expect(log).to_contain_text("hello reader", timeout=30_000)
+    page.get_by_role("tab", name="Terminal").click()
+    terminal = page.locator("[data-terminal]")
+    rows = terminal.locator(".xterm-rows")
+    expect(terminal.locator("[data-terminal-state]")).to_have_text("connected", timeout=30_000)
+    page.keyboard.type("echo answer=$((6*7))\n")
+    expect(rows).to_contain_text("answer=42")
+    page.keyboard.type("stty size\n")
+    expect(rows).to_contain_text(re.compile(r"\d+ 1\d\d"))
+    page.set_viewport_size({"width": 800, "height": 700})
+    page.keyboard.type("clear; stty size\n")
+    expect(rows).to_contain_text(re.compile(r"\d+ [5-9]\d\D"))
+    page.keyboard.type("exit 3\n")
+    expect(terminal.get_by_role("alert")).to_contain_text("ended with exit code 3")
+    page.set_viewport_size({"width": 1440, "height": 900})
 
 
 def test_a_new_user_watches_the_first_workspace_come_to_life(
@@ -27,7 +69,7 @@ def test_a_new_user_watches_the_first_workspace_come_to_life(
     page.get_by_role("link", name="New workspace").first.click()
     page.get_by_label("Name", exact=True).fill("hello")
     page.get_by_label("Image reference").fill(BUSYBOX)
-    page.get_by_label("Command").fill(json.dumps(RUN_UNTIL_STOPPED))
+    page.get_by_label("Command").fill(json.dumps(["sh", "-c", SAYS_HELLO]))
     page.get_by_role("button", name="Create workspace").click()
     page.wait_for_url(re.compile(r"/workspaces/[0-9a-f-]{36}/$"))
     page.evaluate("window.notReloaded = true")
@@ -41,6 +83,9 @@ def test_a_new_user_watches_the_first_workspace_come_to_life(
     expect(badge).to_have_text("Stopped", timeout=60_000)
     page.locator('[data-action="start"]').click()
     expect(badge).to_have_text("Running", timeout=60_000)
+    change_with_preview(page, badge)
+    assert engine_client.containers.get("trailer-hello").id != container.id
+    read_and_type(page)
     assert page.evaluate("window.notReloaded")
 
     page.get_by_role("tab", name="Settings").click()

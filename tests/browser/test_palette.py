@@ -19,7 +19,7 @@ def test_the_palette_finds_goes_and_acts_without_a_mouse(
     workspace = agent.workspace(name="palette-one")
     agent.workspace(name="palette-two", image=workspace["image"])
     agent.says_workspace(workspace, "running")
-    palette = page.get_by_role("dialog", name="Search and commands")
+    palette = page.get_by_role("dialog", name="Search everything")
     box = palette.get_by_role("combobox")
     chosen = palette.locator('[role="option"][aria-selected="true"]')
 

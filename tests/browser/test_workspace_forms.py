@@ -87,6 +87,11 @@ def test_every_part_of_the_form_reaches_the_api(signed_in: Page, agent: PretendA
     page.get_by_label("Label value").fill("blue")
     page.locator("[name=desired_state]").select_option("stopped")
     page.get_by_role("button", name="Create workspace").click()
+    gpus = page.locator("[name='gpus.device_ids']")
+    expect(gpus).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".field-error")).to_have_text(re.compile("has no GPU GPU-1"))
+    gpus.fill("")
+    page.get_by_role("button", name="Create workspace").click()
     page.wait_for_url(re.compile(r"/workspaces/[0-9a-f-]{36}/$"))
 
     [made] = workspaces_of(agent)
@@ -99,7 +104,7 @@ def test_every_part_of_the_form_reaches_the_api(signed_in: Page, agent: PretendA
     assert made["networks"] == [network["id"]]
     assert made["command"] == ["sh", "-c", 'sleep 1; echo "two words"']
     assert made["health_check"]["test"] == ["CMD-SHELL", "test -e /ready"]
-    assert made["gpus"]["device_ids"] == ["GPU-1", "GPU-2"]
+    assert made["gpus"] is None
     address = {"subdomain": "whole", "domain": "example.com", "port": 8080, "tls": True}
     assert made["urls"] == [address | {"auth": "login"}]
     assert (made["schedule"], made["idle_stop_minutes"]) == ({"stop": "0 20 * * *"}, 90)

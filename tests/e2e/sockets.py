@@ -25,7 +25,7 @@ class SessionSocket:
     ) -> None:
         address = trailer.url.replace("http", "ws", 1) + f"/ws/workspaces/{path}/"
         headers = {"Authorization": f"Token {token}"} if token else {}
-        self.output = b""
+        self.output = bytearray()
         self.words: list[dict[str, Any]] = []
         self.code: int | None = None
         self._opening = connect(
@@ -34,6 +34,7 @@ class SessionSocket:
             proxy=None,
             compression=None,
             max_queue=4,
+            ping_interval=None,
             close_timeout=2,
         )
         self._socket: Any = self._opening.__enter__()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from tests.e2e.scenario import User
-from tests.e2e.sockets import SessionSocket
-from tests.ground.wait import always, eventually
+from tests.e2e.terminal_scene import commands, gone, made_user, opener
+from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
     import docker
@@ -26,48 +23,10 @@ TALKER = [
 ]
 ECHO = ["sh", "-c", "trap 'exit 0' TERM; while read -r word; do echo heard $word; done; exit 5"]
 
-Open = Callable[..., SessionSocket]
-
 
 @pytest.fixture
 def user(running_trailer: RunningTrailer) -> User:
     return User(running_trailer)
-
-
-def opener(trailer: RunningTrailer, workspace: Any, stack: ExitStack) -> Open:
-    def open_socket(kind: str, *, token: str | None = "", **query: Any) -> SessionSocket:
-        key = trailer.token() if token == "" else token
-        return stack.enter_context(
-            SessionSocket(trailer, f"{workspace['id']}/{kind}", key, **query)
-        )
-
-    return open_socket
-
-
-def commands(client: docker.DockerClient, name: str) -> list[str]:
-    """What runs in a container."""
-    top = client.api.top(f"trailer-{name}", "-o pid,args")
-    return [row[1] for row in top["Processes"]]
-
-
-def gone(client: docker.DockerClient, name: str, what: str, timeout: float = 10) -> None:
-    eventually(
-        lambda: not [c for c in commands(client, name) if what in c],
-        timeout,
-        f"{what} still runs in {name}",
-    )
-
-
-def made_user(user: User, name: str) -> str:
-    """The token of a new user."""
-    user.post("/users/", {"username": name, "password": "a long pass phrase 9"}, status=201)
-    reply = user.trailer.session.post(
-        f"{user.trailer.url}/api/v1/auth/token/",
-        json={"username": name, "password": "a long pass phrase 9"},
-        timeout=30,
-    )
-    assert reply.ok, reply.text
-    return str(reply.json()["token"])
 
 
 def test_a_log_is_followed_over_a_restart_and_a_replacement_and_read_back(
@@ -83,7 +42,7 @@ def test_a_log_is_followed_over_a_restart_and_a_replacement_and_read_back(
 
         user.post(f"/workspaces/{workspace['id']}/stop/")
         user.wait_for(workspace, "stopped")
-        before = socket.output
+        before = bytes(socket.output)
         user.post(f"/workspaces/{workspace['id']}/start/")
         eventually(lambda: len(socket.words) == 2, 15, "the new run was not announced")
         assert socket.words[1] == {"container": first}
@@ -159,61 +118,8 @@ def test_a_terminal_types_resizes_exits_and_leaves_nothing_behind(
         busy.close()
         gone(engine_client, "shell", "sleep 100")
 
-    attached = engine_client.api.inspect_container("trailer-shell")
-    eventually(
-        lambda: not engine_client.api.inspect_container("trailer-shell")["ExecIDs"],
-        10,
-        f"execs stay: {attached['ExecIDs']}",
-    )
-
-
-def test_a_cut_terminal_waits_for_its_user_and_for_nobody_else(
-    user: User, engine_client: docker.DockerClient
-) -> None:
-    trailer = user.trailer
-    workspace = user.running("held")
-    stranger = made_user(user, "mallory")
-    with ExitStack() as stack:
-        open_socket = opener(trailer, workspace, stack)
-        first = open_socket("exec")
-        session = first.hears("session")
-        first.type("answer=42; echo kept-$((40+2))\n")
-        first.sees("kept-42")
-        first.cut()
-        second = open_socket("exec", session=session)
-        assert second.hears("session") == session
-        assert second.hears("replay") > 0
-        second.sees("kept-42")
-        second.type("echo again-$answer\n")
-        second.sees("again-42")
-
-        # Somebody else gets nothing of it, and a reload takes the terminal over.
-        other = open_socket("exec", token=stranger, session=session)
-        assert other.ends() == 4404
-        third = open_socket("exec", session=session)
-        third.sees("again-42")
-        assert "elsewhere" in second.hears("error")
-        third.type("sleep 2001\n")
-        eventually(lambda: "sleep 2001" in commands(engine_client, "held"), 10, "no sleep")
-        left = time.monotonic()
-        third.close(1001)
-        always(lambda: "sleep 2001" in commands(engine_client, "held"), 2, "ended too early")
-        gone(engine_client, "held", "sleep 2001", 10 - (time.monotonic() - left))
-
-        # An agent that is killed ends the terminals it left when it is back.
-        fourth = open_socket("exec")
-        fourth.hears("session")
-        fourth.type("sleep 2002\n")
-        eventually(lambda: "sleep 2002" in commands(engine_client, "held"), 10, "no sleep")
-        agent_of(trailer).kill()
-        assert "lost" in fourth.hears("error")
-        assert fourth.ends() == 1013
-        gone(engine_client, "held", "sleep 2002", 10)
-
-
-def agent_of(trailer: RunningTrailer) -> psutil.Process:
-    children = psutil.Process(trailer.pid).children()
-    return next(child for child in children if "agent" in child.cmdline())
+    inspect = engine_client.api.inspect_container
+    eventually(lambda: not inspect("trailer-shell")["ExecIDs"], 10, "execs stay")
 
 
 def test_who_may_not_is_told_so_and_limits_are_kept(

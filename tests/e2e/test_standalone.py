@@ -181,6 +181,14 @@ def test_an_engine_that_was_away_is_told_and_heals(
     workspace = user.running("survivor")
     host_id = user.online_host()["id"]
     user.patch(f"/hosts/{host_id}/", {"heartbeat_interval": 1, "reconcile_interval": 1})
+    eventually(
+        lambda: all(
+            any(point["cpu_percent"] is not None for point in user.get(path)["results"])
+            for path in (f"/hosts/{host_id}/metrics/", f"/workspaces/{workspace['id']}/metrics/")
+        ),
+        30,
+        "no samples of the host and its workspace",
+    )
     engine.stop()
     eventually(
         lambda: "engine" in user.get(f"/hosts/{host_id}/")["message"].lower(),

@@ -13,15 +13,14 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from agent.protocol.sessions import MAX_PAYLOAD, WINDOW, FrameKind
 from hosts.models import Host
 from tests.factories import (
-    api_client,
     make_agent_token,
-    make_host,
     make_silent_host,
     make_user,
     make_workspace,
 )
 from tests.live.scripted_agent import ScriptedAgent
 from tests.live.session_client import code, open_session, soon, words
+from tests.live.session_scene import session_scene, started
 from trailer.accounts.models import ApiToken, User
 from workspaces.models import Workspace
 from workspaces.sessions import consumers, link
@@ -37,20 +36,23 @@ def _quick_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "_FIND", 0.5)
 
 
-@sync_to_async
-def _scene(**host_fields: Any) -> tuple[User, Workspace]:
-    owner = make_user()
-    host = make_host(capabilities=["sessions"], **host_fields)
-    return owner, make_workspace(host, owner)
+@pytest.fixture
+def held_up(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Browsers that ask for seven lines read nothing until this is set."""
+    room = asyncio.Event()
+    send = AsyncWebsocketConsumer.send
 
+    async def slow_send(self: Any, *args: Any, **kwargs: Any) -> None:
+        if b"tail=7" in self.scope["query_string"]:
+            await room.wait()
+        await send(self, *args, **kwargs)
 
-async def _started() -> tuple[User, Workspace, ScriptedAgent]:
-    owner, workspace = await _scene()
-    return owner, workspace, await ScriptedAgent.connect(workspace.host)
+    monkeypatch.setattr(consumers.SessionConsumer, "send", slow_send)
+    return room
 
 
 async def test_a_log_arrives_byte_for_byte_with_words_in_their_place() -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("logs", workspace, owner, "tail=5&timestamps=1")
     stream = await agent.opened()
     asked = stream.request
@@ -74,7 +76,7 @@ async def test_a_log_arrives_byte_for_byte_with_words_in_their_place() -> None:
 
 
 async def test_a_terminal_carries_keys_sizes_and_the_exit_code() -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     query = "cmd=sh&cmd=-c&cmd=echo%20%27a%20b%27&cols=120&rows=40"
     socket = await open_session("exec", workspace, owner, query)
     stream = await agent.opened()
@@ -100,7 +102,7 @@ async def test_a_terminal_carries_keys_sizes_and_the_exit_code() -> None:
     ("closing", "held"), [(1000, False), (1005, False), (1001, True), (1006, True)]
 )
 async def test_only_a_closing_on_purpose_ends_a_terminal_at_once(closing: int, held: bool) -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("exec", workspace, owner, f"session={'0' * 32}")
     stream = await agent.opened()
     assert stream.request.resume == "0" * 32
@@ -114,7 +116,7 @@ async def test_only_a_closing_on_purpose_ends_a_terminal_at_once(closing: int, h
 
 
 async def test_a_socket_that_is_gone_before_the_agent_answered_leaves_nothing_open() -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("exec", workspace, owner)
     await socket.disconnect()
     stream = await agent.opened()
@@ -123,7 +125,7 @@ async def test_a_socket_that_is_gone_before_the_agent_answered_leaves_nothing_op
 
 
 async def test_who_is_nobody_a_stranger_or_a_reader_is_kept_out() -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     stranger = await sync_to_async(make_user)()
     for kind in ("logs", "exec", "attach"):
         assert await code(await open_session(kind, workspace, None)) == 4401
@@ -144,7 +146,7 @@ async def test_who_is_nobody_a_stranger_or_a_reader_is_kept_out() -> None:
     "query", ["cmd=%22open", "session=../x", "cmd=&cmd=x", "cmd=" + "x" * 70_000, "cmd=a%00b"]
 )
 async def test_a_bad_query_is_refused_with_a_sentence(query: str) -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("exec", workspace, owner, query)
     assert (await words(socket))["error"]
     assert await code(socket) == 1008
@@ -152,7 +154,7 @@ async def test_a_bad_query_is_refused_with_a_sentence(query: str) -> None:
 
 
 async def test_without_an_agent_the_reason_is_said_and_the_code_is_busy() -> None:
-    owner, workspace = await _scene()
+    owner, workspace = await session_scene()
     socket = await open_session("logs", workspace, owner)
     assert "not connected" in (await words(socket))["error"]
     assert await code(socket) == 1013
@@ -171,7 +173,7 @@ async def test_without_an_agent_the_reason_is_said_and_the_code_is_busy() -> Non
     ("answer", "wanted"), [("busy", 1013), ("not_there", 4404), ("ended", 1000), ("", 1000)]
 )
 async def test_the_agents_refusal_reaches_the_user(answer: str, wanted: int) -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("exec", workspace, owner)
     await (await agent.opened()).close(error="Not now.", code=answer)
     assert await words(socket) == {"error": "Not now."}
@@ -180,7 +182,7 @@ async def test_the_agents_refusal_reaches_the_user(answer: str, wanted: int) -> 
 
 
 async def test_an_agent_that_goes_away_ends_its_sessions_with_a_word() -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("logs", workspace, owner)
     await (await agent.opened()).say(opened=True, container="c")
     await words(socket)
@@ -190,7 +192,7 @@ async def test_an_agent_that_goes_away_ends_its_sessions_with_a_word() -> None:
 
 
 async def test_only_the_newest_agent_of_a_host_is_asked() -> None:
-    owner, workspace = await _scene(epoch=7)
+    owner, workspace = await session_scene(epoch=7)
     old = await ScriptedAgent.connect(workspace.host, epoch=6)
     newest = await ScriptedAgent.connect(workspace.host, epoch=7)
     socket = await open_session("logs", workspace, owner)
@@ -213,7 +215,7 @@ async def test_what_is_taken_away_closes_the_open_socket(
     loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.1)
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("exec", workspace, owner)
     stream = await agent.opened()
     await stream.say(opened=True, session="0" * 32)
@@ -233,22 +235,12 @@ async def test_what_is_taken_away_closes_the_open_socket(
 
 
 async def test_a_browser_that_lags_gets_no_more_than_its_window_and_others_go_on(
-    monkeypatch: pytest.MonkeyPatch,
+    held_up: asyncio.Event,
 ) -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     slow = await open_session("logs", workspace, owner, "tail=7")
     stream = await agent.opened()
     await stream.say(opened=True, container="c")
-    await words(slow)
-    room = asyncio.Event()
-    send = AsyncWebsocketConsumer.send
-
-    async def held_up(self: Any, *args: Any, **kwargs: Any) -> None:
-        if b"tail=7" in self.scope["query_string"]:
-            await room.wait()
-        await send(self, *args, **kwargs)
-
-    monkeypatch.setattr(consumers.SessionConsumer, "send", held_up)
     while stream.allowance.covers(b"x" * MAX_PAYLOAD):
         await stream.write(b"x" * MAX_PAYLOAD)
     quick = await open_session("logs", workspace, owner)
@@ -258,26 +250,29 @@ async def test_a_browser_that_lags_gets_no_more_than_its_window_and_others_go_on
         await other.write(b"x" * MAX_PAYLOAD)
         assert len(await quick.receive_from(timeout=5)) == MAX_PAYLOAD
     assert not stream.allowance.covers(b"x" * MAX_PAYLOAD), "credit without a reader"
-    room.set()
+    held_up.set()
     await soon(lambda: stream.allowance.left > WINDOW // 2, "the slow one never goes on")
     for socket in (slow, quick):
         await socket.disconnect()
     await agent.leave()
 
 
-async def test_an_agent_that_ignores_its_credit_loses_the_stream() -> None:
-    owner, workspace, agent = await _started()
-    socket = await open_session("exec", workspace, owner)
+async def test_an_agent_that_ignores_its_credit_loses_the_stream(
+    held_up: asyncio.Event,
+) -> None:
+    owner, workspace, agent = await started()
+    socket = await open_session("logs", workspace, owner, "tail=7")
     stream = await agent.opened()
     for _ in range(4 * WINDOW // MAX_PAYLOAD):
         await stream.send(FrameKind.DATA, b"x" * MAX_PAYLOAD)
     await soon(lambda: stream.closed is not None, "the flood is taken")
-    await socket.disconnect()
+    held_up.set()
+    assert await code(socket) == 1013
     await agent.leave()
 
 
 async def test_more_input_than_anybody_reads_ends_the_session() -> None:
-    owner, workspace, agent = await _started()
+    owner, workspace, agent = await started()
     socket = await open_session("exec", workspace, owner)
     stream = await agent.opened()
     await stream.say(opened=True, session="0" * 32)
@@ -290,58 +285,9 @@ async def test_more_input_than_anybody_reads_ends_the_session() -> None:
     await agent.leave()
 
 
-@pytest.mark.parametrize("own_loop", [False, True])
-async def test_rest_answers_with_the_log_as_text_from_any_loop(own_loop: bool) -> None:
-    owner, workspace, agent = await _started()
-    client = await sync_to_async(api_client)(owner)
-    address = f"/api/v1/workspaces/{workspace.pk}/logs/?tail=3&previous=1"
-    asking = asyncio.create_task(
-        asyncio.to_thread(client.get, address) if own_loop else sync_to_async(client.get)(address)
-    )
-    stream = await agent.opened()
-    asked = stream.request
-    assert (asked.tail, asked.previous, asked.follow) == (3, True, False)
-    await stream.say(opened=True)
-    for number in range(40):
-        await soon(lambda: stream.allowance.covers(b"x" * MAX_PAYLOAD), "no credit")
-        await stream.write(b"%05d" % number + b"x" * (MAX_PAYLOAD - 6) + b"\n")
-    await stream.close()
-    answer = await asking
-    assert answer.status_code == 200
-    assert answer["Content-Type"] == "text/plain; charset=utf-8"
-    assert len(answer.content) == 40 * MAX_PAYLOAD
-    assert answer.content.startswith(b"00000x")
-    await agent.leave()
-
-
-@pytest.mark.parametrize(
-    ("reason", "status"), [("not_there", 404), ("busy", 503), ("lost", 503), ("", 409)]
-)
-async def test_rest_turns_the_agents_reason_into_a_status(reason: str, status: int) -> None:
-    owner, workspace, agent = await _started()
-    client = await sync_to_async(api_client)(owner)
-    address = f"/api/v1/workspaces/{workspace.pk}/logs/"
-    asking = asyncio.create_task(sync_to_async(client.get)(address))
-    await (await agent.opened()).close(error="Not now.", code=reason)
-    answer = await asking
-    assert (answer.status_code, answer.json()["message"]) == (status, "Not now.")
-    await agent.leave()
-
-
-async def test_rest_says_so_when_no_agent_is_connected_and_refuses_nonsense() -> None:
-    owner, workspace = await _scene()
-    client = await sync_to_async(api_client)(owner)
-    address = f"/api/v1/workspaces/{workspace.pk}/logs/"
-    answer = await sync_to_async(client.get)(address)
-    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-    for query in ("tail=-1", "tail=x", "previous=maybe", "timestamps=2"):
-        answer = await sync_to_async(client.get)(f"{address}?{query}")
-        assert answer.status_code == 400
-
-
 async def test_frames_that_are_none_do_not_disturb_the_agents_socket() -> None:
-    owner, workspace, agent = await _started()
-    for data in (b"", b"\x02", b"\xff\x00\x00\x00\x01x", b"\x02\x00\x00\x00\x63x"):
+    owner, workspace, agent = await started()
+    for data in (b"\x02", b"\xff\x00\x00\x00\x01x", b"\x02\x00\x00\x00\x63x"):
         await agent.socket.send_to(bytes_data=data)
     token = await sync_to_async(make_agent_token)(workspace.host)
     assert token

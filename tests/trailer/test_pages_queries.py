@@ -31,6 +31,7 @@ BUDGETS = {
     "/workspaces/": 7,
     # With one look at whether the user may turn on privileged settings.
     "/workspaces/new/": 7,
+    "/search/?q=w": 9,
     "/images/": 5,
     "/hosts/": 4,
     "/networks/": 6,

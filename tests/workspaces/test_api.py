@@ -17,6 +17,7 @@ READ_ONLY = {
     *("id", "status", "status_label", "message", "fresh", "observed_at", "allowed_actions"),
     *("revision", "observed_revision", "container_id", "container_name", "started_at"),
     *("restart_count", "health", "owner", "stack", "created_at", "updated_at", "exit_code"),
+    *("host_name", "image_name", "network_names", "volume_names"),
 }
 
 

@@ -55,10 +55,12 @@ def test_every_route_is_described_with_its_codes(schema: dict[str, Any]) -> None
         ("{id}/clone/", "post"): "202",
         ("{id}/rollback/", "post"): "202",
         ("{id}/plan/", "post"): "200",
+        ("{id}/metrics/", "get"): "200",
         ("{id}/grants/", "get"): "200",
         ("{id}/grants/", "put"): "200",
         ("{id}/transfer/", "post"): "202",
         ("{id}/events/", "get"): "200",
+        ("{id}/logs/", "get"): "200",
         ("{id}/revisions/", "get"): "200",
     }
 

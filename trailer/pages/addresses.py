@@ -21,7 +21,7 @@ def port_address(port: Port, host: Host, asked_host: str) -> str:
     addresses are unknown. `asked_host` is the name under which the user reached Trailer."""
     if port.host_port is None or port.protocol != "tcp":
         return ""
-    name = _bound_to(port.host_ip, asked_host) or _reached_at(host, asked_host)
+    name = _name_of(port.host_ip, host, asked_host)
     if not name:
         return ""
     scheme = "https" if port.host_port in _TLS_PORTS else "http"
@@ -32,19 +32,14 @@ def url_address(url: Url) -> str:
     return f"{'https' if url.tls else 'http'}://{url.subdomain}.{url.domain}/"
 
 
-def _bound_to(host_ip: str, asked_host: str) -> str:
-    """The one address that the port is bound to, if any."""
-    if not host_ip or ipaddress.ip_address(host_ip).is_unspecified:
-        return ""
-    if ipaddress.ip_address(host_ip).is_loopback and not _is_loopback(asked_host):
-        # Only the machine itself could open it.
-        return ""
-    return host_ip
-
-
-def _reached_at(host: Host, asked_host: str) -> str:
-    """Whoever reaches Trailer over the loopback sits on its machine, as its first host does."""
-    return asked_host if _is_loopback(asked_host) else next(_own_addresses(host), "")
+def _name_of(host_ip: str, host: Host, asked_host: str) -> str:
+    """The host as the user's browser reaches this port, or "" when it cannot."""
+    bound = ipaddress.ip_address(host_ip) if host_ip else None
+    on_its_machine = _is_loopback(asked_host)
+    if bound is None or bound.is_unspecified:
+        # Whoever reaches Trailer over the loopback sits on its machine, as its first host does.
+        return asked_host if on_its_machine else next(_own_addresses(host), "")
+    return "" if bound.is_loopback and not on_its_machine else host_ip
 
 
 def _own_addresses(host: Host) -> Iterator[str]:

@@ -14,8 +14,10 @@ _WHOLE: Final = {
     "host.enrol": "Made an enrolment line for host",
     "host.confirm_state": "Confirmed the state of host",
     "host.share": "Changed capabilities on host",
-    "workspace.exec": "Opened a terminal in workspace",
-    "workspace.attach": "Attached to workspace",
+    "workspace.exec_opened": "Opened a terminal in workspace",
+    "workspace.exec_closed": "Closed a terminal in workspace",
+    "workspace.attach_opened": "Attached to workspace",
+    "workspace.attach_closed": "Detached from workspace",
 }
 _VERBS: Final = {
     "create": "Created",

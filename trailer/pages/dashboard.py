@@ -75,7 +75,7 @@ class DashboardView(PageView):
             hosts_online=sum(_status(host) == HostStatus.ONLINE for host in hosts),
             counts=counts,
             shares=_shares(counts),
-            workspaces=with_parts(workspaces).order_by("-updated_at")[:_RECENT],
+            workspaces=_recent(workspaces.with_role(self.user)),
             workspace_count=sum(counts.values()),
             builds=under_way.select_related("host").order_by("-updated_at")[:_MOST_BUILDS],
             builds_under_way=under_way.count(),
@@ -110,6 +110,10 @@ def _shares(counts: dict[str, int]) -> list[Share]:
             shares.append(Share(name, colour, round(start, 2), round(width, 2)))
             start += width
     return shares
+
+
+def _recent(workspaces: QuerySet[Workspace]) -> QuerySet[Workspace]:
+    return with_parts(workspaces).order_by("-updated_at")[:_RECENT]
 
 
 def _events(workspaces: QuerySet[Workspace]) -> QuerySet[Event]:

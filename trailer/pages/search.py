@@ -164,9 +164,9 @@ def _object(row: Row, icon: str) -> Found:
 
 def _matching(model: Any, user: User, words: list[str]) -> QuerySet[Any]:
     """Every word somewhere in the row; names that begin with the first word come first."""
-    rows = model.objects.visible_to(user)
+    rows: QuerySet[Any] = model.objects.visible_to(user)
     if model is not Host:
-        rows = rows.with_role(user).select_related("host")
+        rows = model.objects.visible_to(user).with_role(user).select_related("host")
     names = ["name", *_ALSO.get(model._meta.model_name, ())]
     for word in words:
         condition = Q()

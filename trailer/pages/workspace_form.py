@@ -84,7 +84,7 @@ def options_for(
         volumes=list(Volume.objects.filter(volumes, **on_host)),
         states=[(DesiredState.RUNNING, "Start it"), (DesiredState.STOPPED, "Leave it stopped")],
         # What keeps strangers out comes first: it is what a new row begins with.
-        auths=sorted(UrlAuth.choices, key=lambda choice: choice[0] == UrlAuth.NONE),
+        auths=[(UrlAuth.LOGIN, "With access"), (UrlAuth.NONE, "Everybody")],
     )
 
 

@@ -31,7 +31,7 @@ class WorkspaceListView(PageView):
         mine = Workspace.objects.visible_to(self.user)
         given = self.request.GET
         ordering = given.get("ordering", "")
-        rows = with_parts(filtered(mine.with_role(self.user), given))
+        rows = with_effective_status(with_parts(filtered(mine.with_role(self.user), given)))
         page = list_page(
             rows.order_by(ordering if ordering in ORDERINGS else "name", "pk"), self.request
         )

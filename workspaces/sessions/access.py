@@ -11,6 +11,7 @@ from agent.protocol.sessions import CAPABILITY, LOGS
 from hosts.choices import HostStatus
 from hosts.status import host_status
 from trailer import policy
+from trailer.audit.record import record
 from trailer.errors import NotAllowed, NotFound, Unavailable
 from workspaces.models import Workspace
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from trailer.accounts.models import User
+    from trailer.context import Origin
 
 _READING: Final = frozenset({LOGS})
 
@@ -45,6 +47,12 @@ def session_place(user: User, workspace_id: UUID, kind: str, *, may_write: bool 
     if host.capabilities and CAPABILITY not in host.capabilities:
         raise Unavailable(f"The agent of host {host.name} is too old for this. Update it.")
     return Place(workspace_id=workspace.pk, host_id=host.pk, host_name=host.name, epoch=host.epoch)
+
+
+def session_noted(user: User, workspace_id: UUID, action: str, where: Origin) -> None:
+    """In the audit, by name as long as the workspace is there."""
+    workspace = Workspace.objects.filter(pk=workspace_id).first()
+    record(action, workspace, actor=user, where=where)
 
 
 def session_workspace(

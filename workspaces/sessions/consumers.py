@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
 
 from agent.protocol import sessions as wire
 from agent.protocol.sessions import SessionClose, SessionControl
 from trailer import sockets
+from trailer.context import socket_origin
 from trailer.errors import ApplicationError, NotAllowed, NotFound, Unavailable
-from workspaces.sessions.access import session_place, session_workspace
+from workspaces.sessions.access import session_noted, session_place, session_workspace
 from workspaces.sessions.link import AgentLink
 from workspaces.sessions.request import resize, session_request
 
@@ -35,7 +35,7 @@ _CLEAN = (1000, 1005)
 _CODES = {wire.NOT_THERE: sockets.NOT_THERE, wire.BUSY: sockets.BUSY, wire.LOST: sockets.BUSY}
 
 
-class SessionConsumer(AsyncWebsocketConsumer):
+class SessionConsumer(sockets.PromptBytes):
     """Output, input and checks run beside each other: a slow reader can still press Ctrl-C."""
 
     kind: ClassVar[str]
@@ -54,7 +54,7 @@ class SessionConsumer(AsyncWebsocketConsumer):
         if caller is None:
             await self._end(sockets.NOT_SIGNED_IN)
             return
-        self.user = caller.user
+        self.user, self.token_name = caller.user, caller.token_name
         self.workspace_id = self.scope["url_route"]["kwargs"]["workspace_id"]
         self._begin(self._carry(caller))
 
@@ -66,7 +66,8 @@ class SessionConsumer(AsyncWebsocketConsumer):
         for task in self.tasks:
             task.cancel()
         await self.link.close(hold=code not in _CLEAN)
-        self._note("session closed", code=code)
+        if self.session_id:
+            await self._note("closed", code=code)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self.link is None and not self.tasks:
@@ -119,7 +120,7 @@ class SessionConsumer(AsyncWebsocketConsumer):
     async def _hear(self, control: SessionControl) -> None:
         if control.opened:
             self.session_id = control.session
-            self._note("session opened")
+            await self._note("opened")
         await self._say(_shown(control))
 
     async def _finish(self, close: SessionClose) -> None:
@@ -185,12 +186,16 @@ class SessionConsumer(AsyncWebsocketConsumer):
     def _begin(self, work: Any) -> None:
         self.tasks.append(asyncio.create_task(work))
 
-    def _note(self, event: str, **fields: object) -> None:
+    async def _note(self, event: str, **fields: object) -> None:
         """Who was in which workspace; logs are read too often to be worth a line."""
         if self.kind != wire.LOGS and self.user is not None:
             about = {"kind": self.kind, "workspace": str(self.workspace_id)}
             about |= {"user": self.user.get_username(), "session": self.session_id}
-            logger.info(event, extra={**about, **fields})
+            logger.info("session %s", event, extra={**about, **fields})
+            where = socket_origin(self.scope, token_name=self.token_name)
+            await database_sync_to_async(session_noted)(
+                self.user, self.workspace_id, f"workspace.{self.kind}_{event}", where
+            )
 
 
 class LogsConsumer(SessionConsumer):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 MOST_LINES: Final = 1_000_000
 _MOST_WORDS: Final = 256
-_MOST_TEXT: Final = 64 * 1024
+# Escaped as JSON it must still fit one frame of the agent's socket.
+_MOST_TEXT: Final = 16 * 1024
 _LARGEST_WINDOW: Final = 10_000
 _SESSION: Final = re.compile(r"[0-9a-f]{32}")
 _YES: Final = frozenset({"1", "true", "yes"})
