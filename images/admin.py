@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin
 from unfold.decorators import display
 
-from images.models import Build, BuildLogChunk, Image, Registry
+from images.models import Build, BuildLogChunk, Image, Registry, RegistryTest
 from images.services.fields import IMAGE_COLUMNS
 from images.services.images import (
     image_build,
@@ -73,6 +73,14 @@ class RegistryAdmin(ServiceAdmin):
 
     def service_delete(self, request: HttpRequest, obj: Registry) -> None:
         registry_delete(actor=request.user, registry=obj)
+
+
+@admin.register(RegistryTest)
+class RegistryTestAdmin(ReadOnlyAdmin):
+    list_display = ("registry", "host", "status", "message", "created_at", "finished_at")
+    list_filter = ("status", "host")
+    list_select_related = ("registry", "host")
+    search_fields = ("registry__server", "registry__username", "message")
 
 
 @admin.register(Image)

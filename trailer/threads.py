@@ -16,7 +16,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.http import FileResponse
 
 if TYPE_CHECKING:
-    from django.core.handlers.asgi import ASGIRequest
+    from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
 # More at once would only wait for the interpreter and the database.
@@ -43,7 +43,7 @@ class ThreadedHandler(ASGIHandler):
         finally:
             self._free.put_nowait(thread)
 
-    async def run_get_response(self, request: ASGIRequest) -> HttpResponseBase:
+    async def run_get_response(self, request: HttpRequest) -> HttpResponseBase:
         response = await sync_to_async(self.get_response)(request)
         response._handler_class = self.__class__  # type: ignore[attr-defined]  # its end is told by it
         if isinstance(response, FileResponse):

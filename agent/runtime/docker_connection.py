@@ -63,12 +63,11 @@ class Connection:
         self._closed = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        # The file and the socket are closed by name: left to the collector, they would pile up.
-        with suppress(OSError, ValueError):
-            self._source.close()
-        self._response.close()
-        self._socket.close()
-        self._client.close()
+        # Each by name: left to the collector, their file descriptors would pile up. A part that
+        # another one closed already says so with an error.
+        for part in (self._response, self._source, self._socket, self._client):
+            with suppress(OSError, ValueError):
+                part.close()
 
     def __iter__(self) -> Iterator[bytes]:
         while data := self.read():

@@ -58,16 +58,16 @@ class LogSessions:
             self._serve_previous(channel, request, tail)
             return
         run = self._containers.present(request.workspace_id)
-        channel.say(SessionControl(opened=True, container=run.id))
+        opening = SessionControl(opened=True, container=run.id)
         wanted = LogRequest(tail=tail, follow=request.follow, timestamps=request.timestamps)
         while True:
-            self._copy(channel, run, wanted)
+            self._copy(channel, opening, wanted)
             if not request.follow:
                 channel.close(SessionClose())
             following = self._next_run(channel, request.workspace_id, run)
             if following is None:
                 return
-            channel.say(SessionControl(container=following.id))
+            opening = SessionControl(container=following.id)
             wanted = LogRequest(
                 # The end of the last run: the first words of this one may come before it is said
                 # to have started.
@@ -88,12 +88,14 @@ class LogSessions:
         channel.write(kept)
         channel.close(SessionClose())
 
-    def _copy(self, channel: Channel, run: ContainerRun, wanted: LogRequest) -> None:
+    def _copy(self, channel: Channel, opening: SessionControl, wanted: LogRequest) -> None:
+        """`opening` is said once the engine's stream is there, and not before."""
         try:
-            stream = self._runtime.container_logs(run.id, wanted)
+            stream = self._runtime.container_logs(opening.container, wanted)
         except NotFound:
             # Replaced since we looked.
             return
+        channel.say(opening)
         channel.on_end = stream.close
         try:
             if channel.end is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.metrics.gpus import GpuReader
 from tests.agent.fake_nvml import MIB, FakeNvml
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_gpus_are_listed_and_measured_with_what_they_can_tell() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from agent.metrics.cgroups import CgroupReader
-from agent.metrics.counters import Subject, workspace_sample
+from agent.metrics.counters import Counters, Subject, workspace_sample
 from tests.bench.table import Row
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
 
@@ -38,7 +38,8 @@ def sampling_rows(engine: PrivateEngine, containers: int) -> list[Row]:
             pid = int(container.attrs["State"]["Pid"])
             made_id = str(container.id)
             subjects.append(Subject(workspace_id="w", container_id=made_id, pid=pid, run=made_id))
-    reader, process, before = CgroupReader(), psutil.Process(), {}
+    reader, process = CgroupReader(), psutil.Process()
+    before: dict[str, Counters] = {}
     begun, started = process.cpu_times(), time.perf_counter()
     for _ in range(ROUNDS):
         for subject in subjects:

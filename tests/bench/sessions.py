@@ -20,7 +20,7 @@ _SCRIPT = """
 trap 'exit 0' TERM
 while read -r word; do
   case $word in
-    '#'*) seq -f 'line %09g of the flood, long enough to be like others' 1 ${word#?} ;;
+    '#'*) yes 'line of the flood, long enough to be like the others' | head -n ${word#?} ;;
     *) echo $word ;;
   esac
 done
@@ -73,7 +73,7 @@ def _echo_rows(trailer: RunningTrailer, workspace: Any, rounds: int) -> list[Row
 def _line_rows(trailer: RunningTrailer, workspace: Any, stdin: Any, rounds: int) -> list[Row]:
     taken = []
     with _open(trailer, workspace, "logs/?tail=0") as socket:
-        socket.recv(timeout=15)
+        _until_followed(socket, stdin)
         for number in range(rounds):
             line = b"tick-%06d\n" % number
             begun = time.perf_counter()
@@ -89,9 +89,23 @@ def _line_rows(trailer: RunningTrailer, workspace: Any, stdin: Any, rounds: int)
     ]
 
 
+def _until_followed(socket: Any, stdin: Any) -> None:
+    """The engine says that it follows a moment before it does."""
+    socket.recv(timeout=15)
+    for number in range(100):
+        mark = b"ready-%d\n" % number
+        stdin.sendall(mark)
+        try:
+            while mark not in socket.recv(timeout=0.5):
+                continue
+        except TimeoutError:
+            continue
+        return
+
+
 def _flood_row(trailer: RunningTrailer, workspace: Any, stdin: Any, lines: int) -> Row:
     with _open(trailer, workspace, "logs/?tail=0") as socket:
-        socket.recv(timeout=15)
+        _until_followed(socket, stdin)
         begun = time.perf_counter()
         stdin.sendall(b"#%d\n" % lines)
         seen, size = 0, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import Page, Route, WebSocketRoute, expect
+from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
 from tests.browser.conftest import assert_no_errors
 
@@ -68,16 +68,7 @@ def test_logs_are_followed_held_searched_and_resumed(
     viewer.get_by_role("button", name="Follow").click()
     expect(body).to_contain_text("later 304")
 
-    search = viewer.get_by_label("Search the logs")
-    search.fill("ENTRY 12")
-    expect(viewer.locator("[data-log-found]")).to_have_text("11 of 11")
-    expect(body.locator(".is-current")).to_have_text("entry 129")
-    search.press("Enter")
-    expect(body.locator(".is-current")).to_have_text("entry 12")
-    search.fill("06:04")
-    expect(viewer.locator("[data-log-found]")).to_have_text("nothing found")
-    search.fill("")
-    viewer.get_by_role("button", name="Follow").click()
+    _search(viewer)
 
     # The socket breaks and comes back: nothing twice, and a new container says so.
     logs.first += "".join(line(number, f"later {number}") for number in range(301, 310))
@@ -89,6 +80,29 @@ def test_logs_are_followed_held_searched_and_resumed(
     expect(body).to_contain_text(f"from here on it is {'b' * 12}")
     expect(body).to_contain_text("fresh start")
 
+    _show_the_container_before(page, viewer, workspace["id"])
+    page.get_by_role("tab", name="Overview").click()
+    expect(viewer).to_have_count(0)
+    assert_no_errors(page_errors)
+
+
+def _search(viewer: Locator) -> None:
+    body = viewer.locator("[data-log-text]")
+    search = viewer.get_by_label("Search the logs")
+    search.fill("ENTRY 12")
+    expect(viewer.locator("[data-log-found]")).to_have_text("11 of 11")
+    expect(body.locator(".is-current")).to_have_text("entry 129")
+    search.press("Enter")
+    expect(body.locator(".is-current")).to_have_text("entry 12")
+    search.fill("06:04")
+    expect(viewer.locator("[data-log-found]")).to_have_text("nothing found")
+    search.fill("")
+    viewer.get_by_role("button", name="Follow").click()
+
+
+def _show_the_container_before(page: Page, viewer: Locator, workspace_id: str) -> None:
+    body = viewer.locator("[data-log-text]")
+
     def before(route: Route) -> None:
         route.fulfill(body=line(7, "died of hunger"), content_type="text/plain")
 
@@ -97,11 +111,8 @@ def test_logs_are_followed_held_searched_and_resumed(
     expect(body).to_contain_text("died of hunger")
     expect(body).not_to_contain_text("fresh start")
     expect(viewer.locator("[data-log-whole]")).to_have_attribute(
-        "href", f"/api/v1/workspaces/{workspace['id']}/logs/?tail=10000&previous=1"
+        "href", f"/api/v1/workspaces/{workspace_id}/logs/?tail=10000&previous=1"
     )
-    page.get_by_role("tab", name="Overview").click()
-    expect(viewer).to_have_count(0)
-    assert_no_errors(page_errors)
 
 
 def test_a_million_lines_are_held_searched_and_stay_small(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 from tests.browser.conftest import assert_no_errors
 from tests.ground.wait import eventually
@@ -88,17 +88,7 @@ def test_a_terminal_is_typed_into_resized_lost_found_and_ended(
     colour = rows.locator("span", has_text="ready").first
     expect(colour).to_have_css("color", "rgb(255, 128, 0)")
 
-    page.keyboard.type("echo héllo")
-    told(page, lambda: scripted.typed == "echo héllo".encode(), "the keys did not arrive")
-    expect(rows).to_contain_text("echo héllo")
-    before = scripted.controls[-1]["resize"]
-    page.set_viewport_size({"width": 900, "height": 700})
-
-    def smaller() -> bool:
-        cols, lines = scripted.controls[-1]["resize"]
-        return bool(cols < before[0] and lines < before[1])
-
-    told(page, smaller, "the new size was not told")
+    _type_and_resize(page, scripted, rows)
 
     # The network breaks: the same session is found again, with its screen.
     scripted.socket.close(code=1012)
@@ -114,6 +104,33 @@ def test_a_terminal_is_typed_into_resized_lost_found_and_ended(
     expect(rows).to_contain_text("ready$")
     assert "session" not in scripted.queries[-1]
 
+    _choose_what_to_open(page, scripted, terminal)
+
+    # The keyboard gets out again; leaving the tab ends the session at once.
+    expect(rows).to_contain_text("ready$")
+    page.keyboard.press("Shift+Escape")
+    expect(terminal.get_by_role("button", name="Copy the selection")).to_be_focused()
+    page.get_by_role("tab", name="Overview").click()
+    expect(terminal).to_have_count(0)
+    told(page, lambda: scripted.closed[-1:] == [1000], "the session was not left")
+    assert_no_errors(page_errors)
+
+
+def _type_and_resize(page: Page, scripted: ScriptedHost, rows: Locator) -> None:
+    page.keyboard.type("echo héllo")
+    told(page, lambda: scripted.typed == "echo héllo".encode(), "the keys did not arrive")
+    expect(rows).to_contain_text("echo héllo")
+    before = scripted.controls[-1]["resize"]
+    page.set_viewport_size({"width": 900, "height": 700})
+
+    def smaller() -> bool:
+        cols, lines = scripted.controls[-1]["resize"]
+        return bool(cols < before[0] and lines < before[1])
+
+    told(page, smaller, "the new size was not told")
+
+
+def _choose_what_to_open(page: Page, scripted: ScriptedHost, terminal: Locator) -> None:
     terminal.get_by_label("What to open").select_option("bash")
     told(page, lambda: scripted.queries[-1].get("cmd") == ["bash"], "bash was not asked for")
     terminal.get_by_label("What to open").select_option("custom")
@@ -126,15 +143,6 @@ def test_a_terminal_is_typed_into_resized_lost_found_and_ended(
     )
     terminal.get_by_label("What to open").select_option("attach")
     told(page, lambda: "/attach/" in scripted.socket.url, "no attach")
-
-    # The keyboard gets out again; leaving the tab ends the session at once.
-    expect(rows).to_contain_text("ready$")
-    page.keyboard.press("Shift+Escape")
-    expect(terminal.get_by_role("button", name="Copy the selection")).to_be_focused()
-    page.get_by_role("tab", name="Overview").click()
-    expect(terminal).to_have_count(0)
-    told(page, lambda: scripted.closed[-1:] == [1000], "the session was not left")
-    assert_no_errors(page_errors)
 
 
 def test_a_terminal_waits_for_its_workspace_and_tells_a_refusal(

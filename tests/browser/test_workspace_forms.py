@@ -51,8 +51,36 @@ def test_every_part_of_the_form_reaches_the_api(signed_in: Page, agent: PretendA
     network = api("POST", "/networks/", {"name": "backend", "host": host}).json()
     volume = api("POST", "/volumes/", {"name": "data", "host": host}).json()
     open_new(page, agent)
+    _fill_every_part(page, image["id"])
+    page.get_by_role("button", name="Create workspace").click()
+    gpus = page.locator("[name='gpus.device_ids']")
+    expect(gpus).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".field-error")).to_have_text(re.compile("has no GPU GPU-1"))
+    gpus.fill("")
+    page.get_by_role("button", name="Create workspace").click()
+    page.wait_for_url(re.compile(r"/workspaces/[0-9a-f-]{36}/$"))
+
+    [made] = workspaces_of(agent)
+    assert made["name"] == "whole"
+    assert (made["cpus"], made["memory_bytes"], made["shm_bytes"]) == (1.5, 512 * 2**20, 2**27)
+    assert (made["env"], made["secret_env"]) == ({"COLOUR": "dark blue"}, {"TOKEN": None})
+    [port] = made["ports"]
+    assert (port["container_port"], port["host_port"], port["protocol"]) == (8080, 18080, "tcp")
+    assert made["mounts"] == [{"volume": volume["id"], "target": "/data", "read_only": True}]
+    assert made["networks"] == [network["id"]]
+    assert made["command"] == ["sh", "-c", 'sleep 1; echo "two words"']
+    assert made["health_check"]["test"] == ["CMD-SHELL", "test -e /ready"]
+    assert made["gpus"] is None
+    address = {"subdomain": "whole", "domain": "example.com", "port": 8080, "tls": True}
+    assert made["urls"] == [address | {"auth": "login"}]
+    assert (made["schedule"], made["idle_stop_minutes"]) == ({"stop": "0 20 * * *"}, 90)
+    assert (made["labels"], made["desired_state"]) == ({"team": "blue"}, "stopped")
+    assert "s3cr3t" not in page.content()
+
+
+def _fill_every_part(page: Page, image_id: str) -> None:
     page.locator("[name=name]").fill("whole")
-    page.locator("[name=image]").select_option(image["id"])
+    page.locator("[name=image]").select_option(image_id)
     page.locator("[name=cpus]").fill("1.5")
     page.locator("[name=memory_bytes]").fill("512 MiB")
     expect(page.get_by_text("= 512 MiB, 536,870,912 bytes")).to_be_visible()
@@ -86,30 +114,6 @@ def test_every_part_of_the_form_reaches_the_api(signed_in: Page, agent: PretendA
     page.get_by_label("Label name").fill("team")
     page.get_by_label("Label value").fill("blue")
     page.locator("[name=desired_state]").select_option("stopped")
-    page.get_by_role("button", name="Create workspace").click()
-    gpus = page.locator("[name='gpus.device_ids']")
-    expect(gpus).to_have_attribute("aria-invalid", "true")
-    expect(page.locator(".field-error")).to_have_text(re.compile("has no GPU GPU-1"))
-    gpus.fill("")
-    page.get_by_role("button", name="Create workspace").click()
-    page.wait_for_url(re.compile(r"/workspaces/[0-9a-f-]{36}/$"))
-
-    [made] = workspaces_of(agent)
-    assert made["name"] == "whole"
-    assert (made["cpus"], made["memory_bytes"], made["shm_bytes"]) == (1.5, 512 * 2**20, 2**27)
-    assert (made["env"], made["secret_env"]) == ({"COLOUR": "dark blue"}, {"TOKEN": None})
-    [port] = made["ports"]
-    assert (port["container_port"], port["host_port"], port["protocol"]) == (8080, 18080, "tcp")
-    assert made["mounts"] == [{"volume": volume["id"], "target": "/data", "read_only": True}]
-    assert made["networks"] == [network["id"]]
-    assert made["command"] == ["sh", "-c", 'sleep 1; echo "two words"']
-    assert made["health_check"]["test"] == ["CMD-SHELL", "test -e /ready"]
-    assert made["gpus"] is None
-    address = {"subdomain": "whole", "domain": "example.com", "port": 8080, "tls": True}
-    assert made["urls"] == [address | {"auth": "login"}]
-    assert (made["schedule"], made["idle_stop_minutes"]) == ({"stop": "0 20 * * *"}, 90)
-    assert (made["labels"], made["desired_state"]) == ({"team": "blue"}, "stopped")
-    assert "s3cr3t" not in page.content()
 
 
 def test_the_api_s_sentences_stand_beside_the_inputs(signed_in: Page, agent: PretendAgent) -> None:

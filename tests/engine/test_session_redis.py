@@ -64,9 +64,9 @@ async def test_bytes_words_and_ends_cross_from_one_process_to_the_other(
         sent += data
     seen = b""
     while len(seen) < len(sent):
-        data = await socket.receive_from(timeout=5)
-        assert isinstance(data, bytes)
-        seen += data
+        frame = await socket.receive_from(timeout=5)
+        assert isinstance(frame, bytes)
+        seen += frame
     assert seen == sent
     await stream.close(exit=0)
     assert await words(socket) == {"exit": 0}

@@ -42,7 +42,7 @@ SUITES = (
         ("-n", "2", "--dist", "loadfile"),
     ),
     # Each worker has an engine of its own; most of the time is spent waiting for it.
-    Suite("engine", ("engine", "e2e"), ("-n", "2", "--dist", "loadfile")),
+    Suite("engine", ("engine", "e2e"), ("-n", "3", "--dist", "loadfile")),
     Suite("browser", ("browser",)),
 )
 

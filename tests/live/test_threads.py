@@ -24,8 +24,9 @@ class Scene:
     """Answers each request with the name of the thread that its view ran in."""
 
     def __init__(self, threads: int) -> None:
-        self.handler = ThreadedHandler(threads=threads)
-        self.handler._middleware_chain = self.view
+        handler: Any = ThreadedHandler(threads=threads)
+        handler._middleware_chain = self.view
+        self.handler = handler
         self.meet: threading.Barrier | None = None
         self.most_at_once = 0
         self._inside = 0
@@ -42,7 +43,8 @@ class Scene:
         return HttpResponse(threading.current_thread().name)
 
     async def ask(self) -> str:
-        caller = ApplicationCommunicator(self.handler, dict(SCOPE))
+        communicator: Any = ApplicationCommunicator
+        caller = communicator(self.handler, dict(SCOPE))
         await caller.send_input({"type": "http.request", "body": b"", "more_body": False})
         start = await caller.receive_output(5)
         assert start["status"] == 200
