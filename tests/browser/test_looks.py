@@ -31,6 +31,7 @@ PAGES = {
     "metrics": "/workspaces/{workspace}/?tab=metrics",
     "events": "/workspaces/{workspace}/?tab=events",
     "settings": "/workspaces/{workspace}/?tab=settings",
+    "access": "/workspaces/{workspace}/?tab=access",
     "images": "/images/",
     "new-image": "/images/new/",
     "new-build": "/images/new/?kind=build",
@@ -40,10 +41,14 @@ PAGES = {
     "host-workspaces": "/hosts/{host}/?tab=workspaces",
     "host-images": "/hosts/{host}/?tab=images",
     "host-cycles": "/hosts/{host}/?tab=cycles",
+    "host-leftovers": "/hosts/{host}/?tab=leftovers",
     "host-settings": "/hosts/{host}/?tab=settings",
     "networks": "/networks/",
     "volumes": "/volumes/",
     "registries": "/registries/",
+    "users": "/users/",
+    "profile": "/profile/",
+    "audit": "/audit/",
 }
 
 

@@ -37,7 +37,8 @@ async def test_a_terminal_is_written_down_when_it_opens_and_when_it_ends() -> No
     for kind in ("exec", "attach", "logs"):
         socket = await open_session(kind, workspace, editor)
         stream = await agent.opened()
-        await stream.say(opened=True, session="f" * 32)
+        named = {"session": "f" * 32} if kind == "exec" else {"container": "c" * 64}
+        await stream.say(opened=True, **named)
         await words(socket)
         await socket.disconnect()
     await agent.leave()

@@ -53,6 +53,10 @@ class Scene:
         return body.decode()
 
 
+async def _nobody(message: dict[str, Any]) -> None:
+    raise AssertionError(f"nothing should be answered: {message}")
+
+
 @pytest.mark.asyncio
 async def test_one_request_after_the_other_uses_the_same_thread() -> None:
     scene = Scene(threads=4)
@@ -75,8 +79,10 @@ async def test_a_view_that_breaks_gives_its_thread_back() -> None:
     def broken(request: HttpRequest) -> HttpResponse:
         raise RuntimeError("no")
 
+    said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    said.put_nowait({"type": "http.request", "body": b"", "more_body": False})
     scene.handler._middleware_chain = broken
     with pytest.raises(RuntimeError):
-        await scene.ask()
+        await scene.handler(dict(SCOPE), said.get, _nobody)
     scene.handler._middleware_chain = scene.view
     assert await scene.ask() == "request-0_0"

@@ -71,6 +71,7 @@ def test_a_tokens_key_is_shown_once(client: Client, admin: User) -> None:
 def test_anothers_tokens_are_not_there(client: Client) -> None:
     other = make_user("eva")
     make_token(other)
+    other.api_tokens.update(name="evas-laptop")
     token = other.api_tokens.get()
     assert token.name not in client.get(TOKENS).content.decode().split("<tbody")[-1]
     client.post(f"{TOKENS}{token.pk}/delete/", {"post": "yes"})

@@ -48,6 +48,7 @@ class SessionConsumer(sockets.PromptBytes):
         self.input_bytes = 0
         self.is_over = False
         self.session_id = ""
+        self.was_opened = False
         self.user: User | None = None
         caller = await sockets.socket_caller(self.scope)
         await self.accept()
@@ -66,7 +67,7 @@ class SessionConsumer(sockets.PromptBytes):
         for task in self.tasks:
             task.cancel()
         await self.link.close(hold=code not in _CLEAN)
-        if self.session_id:
+        if self.was_opened:
             await self._note("closed", code=code)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -119,7 +120,7 @@ class SessionConsumer(sockets.PromptBytes):
 
     async def _hear(self, control: SessionControl) -> None:
         if control.opened:
-            self.session_id = control.session
+            self.session_id, self.was_opened = control.session, True
             await self._note("opened")
         await self._say(_shown(control))
 
