@@ -7,6 +7,9 @@ const FLUSH_MS = 40;
 // A flush that took long is followed by a pause several times as long.
 const REST = 3;
 const NEAR_END = 24;
+// A page that is filled anew again and again is read by nobody: so many lines are enough then.
+const FLOOD_LINES = 1000;
+const FLOOD_MS = 2000;
 
 export class LogView {
   #body;
@@ -21,6 +24,7 @@ export class LogView {
   #timer = null;
   #cost = 0;
   #top = 0;
+  #anewAt = -Infinity;
 
   /** Lines that left the page, or never came onto it. */
   dropped = 0;
@@ -87,7 +91,7 @@ export class LogView {
   }
 
   #draw() {
-    const lines = this.#takePending();
+    let lines = this.#takePending();
     this.#tailShown?.remove();
     // More than the page keeps: all that is there goes at once, not line by line.
     const anew = this.#following && lines.length >= MOST_LINES;
@@ -95,6 +99,7 @@ export class LogView {
       this.dropped += this.#sizes.length;
       this.#sizes = [];
       this.#characters = 0;
+      lines = this.#ofFlood(lines);
     }
     const fragment = document.createDocumentFragment();
     for (const { line, size } of lines) {
@@ -116,6 +121,17 @@ export class LogView {
     } else {
       this.unseen += lines.length;
     }
+  }
+
+  #ofFlood(lines) {
+    const now = performance.now();
+    const isFlood = now - this.#anewAt < FLOOD_MS;
+    this.#anewAt = now;
+    if (!isFlood) {
+      return lines;
+    }
+    this.dropped += lines.length - FLOOD_LINES;
+    return lines.slice(-FLOOD_LINES);
   }
 
   /** What somebody reads stays under their eyes: a full page then takes no more lines. */
