@@ -1,9 +1,10 @@
 // Search through every line of a store, a piece at a time so that the page stays usable, and through
 // those that come later.
 
+import { rangesIn } from "./text-ranges.js";
+
 const SLICE_MS = 12;
 const MOST_FOUND = 200_000;
-const MOST_RANGES_IN_A_LINE = 50;
 const ESCAPES = /\x1b\[[0-?]*[ -/]*[@-~]/g;
 const TIMES = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z ?/gm;
 
@@ -148,35 +149,4 @@ export class LineSearch {
       CSS.highlights.set("log-match", new Highlight(...rows.flatMap((row) => rangesIn(row, this.#query))));
     }
   }
-}
-
-function rangesIn(row, query) {
-  const text = row.textContent.toLowerCase();
-  const ranges = [];
-  let at = text.indexOf(query);
-  while (at >= 0 && ranges.length < MOST_RANGES_IN_A_LINE) {
-    const from = placeOf(row, at);
-    const to = placeOf(row, at + query.length);
-    if (from && to) {
-      const range = document.createRange();
-      range.setStart(...from);
-      range.setEnd(...to);
-      ranges.push(range);
-    }
-    at = text.indexOf(query, at + query.length);
-  }
-  return ranges;
-}
-
-/** The text node, and the place in it, of a character of the row. */
-function placeOf(row, at) {
-  const walker = document.createTreeWalker(row, NodeFilter.SHOW_TEXT);
-  let rest = at;
-  while (walker.nextNode()) {
-    if (rest <= walker.currentNode.length) {
-      return [walker.currentNode, rest];
-    }
-    rest -= walker.currentNode.length;
-  }
-  return null;
 }

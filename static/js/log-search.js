@@ -1,5 +1,7 @@
 // Search within the lines of a log that are on the page; found words are marked without touching them.
 
+import { rangesIn } from "./text-ranges.js";
+
 const MOST_MARKS = 2000;
 const AFTER_LINES_MS = 400;
 const MARK = "log-match";
@@ -89,34 +91,4 @@ export class LogSearch {
       CSS.highlights.set(CURRENT, new Highlight(...(line ? rangesIn(line, query) : [])));
     }
   }
-}
-
-function rangesIn(line, query) {
-  const text = line.textContent.toLowerCase();
-  const ranges = [];
-  // Letters whose small form has another length would shift every place after them.
-  for (let at = text.indexOf(query); at >= 0 && ranges.length < 50; at = text.indexOf(query, at + query.length)) {
-    const from = placeOf(line, at);
-    const to = placeOf(line, at + query.length);
-    if (from && to) {
-      const range = document.createRange();
-      range.setStart(...from);
-      range.setEnd(...to);
-      ranges.push(range);
-    }
-  }
-  return ranges;
-}
-
-/** The text node, and the place in it, of a character of the line. */
-function placeOf(line, at) {
-  const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
-  let rest = at;
-  while (walker.nextNode()) {
-    if (rest <= walker.currentNode.length) {
-      return [walker.currentNode, rest];
-    }
-    rest -= walker.currentNode.length;
-  }
-  return null;
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 from daphne.endpoints import build_endpoint_description_strings
@@ -39,24 +42,41 @@ def serve(say: Callable[[str], None]) -> None:
     server = PacedServer(
         application=application,
         endpoints=build_endpoint_description_strings(host=address, port=int(port)),
-        signal_handlers=True,
+        signal_handlers=False,
         ready_callable=ready,
         server_name="trailer",
         websocket_timeout=-1,
         application_close_timeout=5,
     )
-    # Before the port closes and the loop ends: the agent's last reports arrive, and no job is
-    # left waiting for a loop that is gone.
-    core: Any = reactor  # the stubs declare the trigger's arguments one place off
-    for part in (agent, jobs):
-        if part is not None:
-            core.addSystemEventTrigger("before", "shutdown", deferToThread, part.stop)
+    # Within the loop, which does not run yet.
+    core: Any = reactor
+    core.callLater(0, _stop_on_signals, core, [part for part in (agent, jobs) if part])
     server.run()
     if not server.listening_addresses:
         raise CommandError(
             f"Can't listen on {settings.TRAILER_BIND}. Is something else using that port? "
             "Set TRAILER_BIND to another one."
         )
+
+
+def _stop_on_signals(core: Any, parts: list[AgentProcess | EmbeddedJobs]) -> None:
+    """First the parts, while everything is still answered: the agent's last reports arrive, and no
+    job waits for a loop that is gone. The web server, told to stop, drops requests under way
+    without a word, and an agent that waits for such an answer would not end."""
+    loop = asyncio.get_running_loop()
+    begun = threading.Event()
+
+    def stop_parts() -> None:
+        for part in parts:
+            part.stop()
+
+    def begin() -> None:
+        if not begun.is_set():
+            begun.set()
+            deferToThread(stop_parts).addBoth(lambda _: core.stop())
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, begin)
 
 
 def _agent(address: str, port: str) -> AgentProcess:
