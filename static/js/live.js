@@ -40,6 +40,15 @@ export function startLive() {
       refresh(event.target);
     }
   });
+  // Opened while the answer was on its way: it waits, like a refresh that has not begun.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target, requestConfig } = event.detail;
+    const isRefresh = requestConfig?.triggeringEvent?.type === "trailer:refresh";
+    if (isRefresh && target.querySelector("dialog[open]")) {
+      event.detail.shouldSwap = false;
+      refresh(target);
+    }
+  });
   window.addEventListener("online", reconnectNow);
   window.addEventListener("offline", () => showBanner(true));
   document.addEventListener("visibilitychange", () => {

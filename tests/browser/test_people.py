@@ -107,6 +107,7 @@ def test_a_token_is_shown_once_and_a_password_changed(
     assert pages_server.api("GET", "/workspaces/", token=key).status_code == 200
     assert pages_server.api("POST", "/networks/", {}, token=key).status_code == 403
     page.get_by_role("dialog").get_by_role("button", name="Done").click()
+    expect(page.locator("[data-token-key]")).to_be_empty()
     assert key not in page.content()
     row = page.locator("#tokens [data-row]", has_text="nightly build")
     expect(row).to_contain_text("Read")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import assert_no_errors
 
@@ -68,3 +68,30 @@ def wished(agent: PretendAgent, server: str) -> Any:
         wish for wish in agent.state()["registry_tests"] if wish["credential"]["server"] == server
     ]
     return found
+
+
+def test_a_dialog_that_opens_while_the_list_is_drawn_anew_stays(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page, server = signed_in, f"late-{agent.host['name']}.example.com"
+    body = {"server": server, "username": "robot", "password": "guess"}
+    assert agent.trailer.api("POST", "/registries/", body).ok
+    page.goto(f"{agent.trailer.url}/registries/")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/registries/?part=rows*", hold)
+    page.locator("#rows").dispatch_event("trailer:refresh")
+    page.locator("tr", has_text=server).get_by_role("button", name="Change").click()
+    dialog = page.get_by_role("dialog", name=f"Change robot@{server}")
+    expect(dialog).to_be_visible()
+    with page.expect_response("**/registries/?part=rows*"):
+        held[0].continue_()
+    page.wait_for_function("() => !document.querySelector('#rows.htmx-request')")
+    expect(dialog).to_be_visible()
+    # Then it is drawn after all.
+    with page.expect_request("**/registries/?part=rows*"):
+        page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
