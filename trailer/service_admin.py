@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import ModelAdmin
@@ -106,13 +107,13 @@ class ServiceAdmin(ModelAdmin):  # type: ignore[misc]
     warn_unsaved_form = True
 
     def service_create(self, request: HttpRequest, form: Any) -> Model:
-        raise NotImplementedError
+        raise ImproperlyConfigured(f"{type(self).__name__} names no service for this.")
 
     def service_update(self, request: HttpRequest, obj: Any, form: Any) -> Model:
-        raise NotImplementedError
+        raise ImproperlyConfigured(f"{type(self).__name__} names no service for this.")
 
     def service_delete(self, request: HttpRequest, obj: Any) -> None:
-        raise NotImplementedError
+        raise ImproperlyConfigured(f"{type(self).__name__} names no service for this.")
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from agent.observed import ObservedContainer
 
 
-class FakeImages:
+class FakeImages(ABC):
     """`registry` maps a reference to the image id that a pull would bring (or that a push left).
     `commits` is what a commit does: "at once", "held" until `let_commit`, or "daemon dies"."""
 
@@ -172,17 +173,17 @@ class FakeImages:
 
     # --- of the engine beside ---
 
-    def _call(self, verb: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _call(self, verb: str) -> None: ...
 
-    def _change(self, verb: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _change(self, verb: str) -> None: ...
 
-    def _get(self, container_id: str) -> ObservedContainer:
-        raise NotImplementedError
+    @abstractmethod
+    def _get(self, container_id: str) -> ObservedContainer: ...
 
-    def _set(self, container: ObservedContainer, action: str, **fields: object) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _set(self, container: ObservedContainer, action: str, **fields: object) -> None: ...
 
 
 def _digest(image_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,7 @@ class FakeTerminal:
             self._turn.notify_all()
 
 
-class FakeSessions:
+class FakeSessions(ABC):
     """`terminals` are all that were ever started, by exec id; attached ones by container id."""
 
     containers: dict[str, ObservedContainer]
@@ -173,8 +174,8 @@ class FakeSessions:
 
     # --- of the engine beside ---
 
-    def _call(self, verb: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _call(self, verb: str) -> None: ...
 
-    def _get(self, container_id: str) -> ObservedContainer:
-        raise NotImplementedError
+    @abstractmethod
+    def _get(self, container_id: str) -> ObservedContainer: ...

@@ -67,6 +67,7 @@ class RuntimeContract:
             runtime.stop_container(container_id, timeout=2)
         for _ in range(2):
             runtime.remove_container(container_id, with_volumes=False)
+        assert self.see(runtime) is None
 
     def test_a_taken_name_is_a_conflict(self, runtime: Runtime, make: Callable[..., str]) -> None:
         make()

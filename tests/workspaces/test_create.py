@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -121,7 +122,8 @@ def test_the_same_host_port_is_free_on_another_host(scene: Scene) -> None:
     scene.create(ports=ports)
     other = make_host()
     image = make_image(other, scene.owner)
-    scene.create(host=str(other.pk), image=str(image.pk), ports=ports)
+    made = scene.create(host=str(other.pk), image=str(image.pk), ports=ports)
+    assert made.ports.get().host_port == 8080
 
 
 def test_an_address_has_one_holder_on_all_hosts_and_the_holder_is_not_named(scene: Scene) -> None:
@@ -152,17 +154,21 @@ def test_a_host_gives_no_more_than_it_has(
 
 def test_all_that_a_host_has_may_be_asked_for(scene: Scene) -> None:
     Host.objects.filter(pk=scene.host.pk).update(gpus=[{"id": "GPU-a", "name": "x", "index": 0}])
-    scene.create(memory_bytes=16 * 1024**3, cpus=8, gpus={"count": 1})
-    scene.create(name="by-id", gpus={"device_ids": ["GPU-a"]})
-    scene.create(name="by-index", gpus={"device_ids": ["0"]})
+    made = scene.create(memory_bytes=16 * 1024**3, cpus=8, gpus={"count": 1})
+    assert (made.memory_bytes, made.cpus, made.gpus) == (16 * 1024**3, Decimal(8), {"count": 1})
+    for name, device in (("by-id", "GPU-a"), ("by-index", "0")):
+        assert scene.create(name=name, gpus={"device_ids": [device]}).gpus == {
+            "device_ids": [device]
+        }
 
 
 def test_a_host_never_seen_has_no_known_limits(scene: Scene) -> None:
     host = make_host(online=False)
     image = make_image(host, scene.owner)
-    scene.create(
+    made = scene.create(
         host=str(host.pk), image=str(image.pk), memory_bytes=2**45, cpus=500, gpus={"count": 9}
     )
+    assert (made.memory_bytes, made.cpus, made.gpus) == (2**45, Decimal(500), {"count": 9})
 
 
 def test_the_image_must_be_enabled_visible_and_on_the_host(scene: Scene) -> None:
