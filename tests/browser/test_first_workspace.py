@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import sign_in
 from tests.ground.images import BUSYBOX
 from tests.ground.wait import eventually
 
@@ -55,15 +54,33 @@ def read_and_type(page: Page) -> None:
     page.set_viewport_size({"width": 800, "height": 700})
     page.keyboard.type("clear; stty size\n")
     expect(rows).to_contain_text(re.compile(r"\d+ [5-9]\d\D"))
-    page.keyboard.type("exit 3\n")
-    expect(terminal.get_by_role("alert")).to_contain_text("ended with exit code 3")
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
+def reload_and_return(page: Page) -> None:
+    """The same shell, with what its screen showed."""
+    terminal = page.locator("[data-terminal]")
+    rows = terminal.locator(".xterm-rows")
+    page.keyboard.type("clear; echo shell=$$.\n")
+    expect(rows).to_contain_text(re.compile(r"shell=\d+\."))
+    [shell] = re.findall(r"shell=(\d+)\.", rows.inner_text())
+    page.reload()
+    expect(rows).to_contain_text(f"shell={shell}.", timeout=30_000)
+    expect(terminal.locator("[data-terminal-state]")).to_have_text("connected")
+    terminal.locator(".xterm").click()
+    page.keyboard.type("echo still=$$.\n")
+    expect(rows).to_contain_text(f"still={shell}.")
+    page.keyboard.type("exit 3\n")
+    expect(terminal.get_by_role("alert")).to_contain_text("ended with exit code 3")
+    terminal.get_by_label("What to open").select_option("attach")
+    expect(terminal.locator("[data-terminal-state]")).to_have_text("connected")
+    expect(terminal.get_by_label("Terminal input")).to_be_focused()
+
+
 def test_a_new_user_watches_the_first_workspace_come_to_life(
-    page: Page, running_trailer: RunningTrailer, engine_client: docker.DockerClient
+    on_engine: Page, trailer: RunningTrailer, engine_docker: docker.DockerClient
 ) -> None:
-    sign_in(page, running_trailer)
+    page, client = on_engine, engine_docker
     expect(page.get_by_text("First steps")).to_be_visible()
     expect(page.locator('[data-resource^="host:"]')).to_have_text("Online", timeout=30_000)
     page.get_by_role("link", name="New workspace").first.click()
@@ -75,7 +92,7 @@ def test_a_new_user_watches_the_first_workspace_come_to_life(
     page.evaluate("window.notReloaded = true")
     badge = page.locator('[data-resource^="workspace:"]')
     expect(badge).to_have_text("Running", timeout=60_000)
-    container = engine_client.containers.get("trailer-hello")
+    container = client.containers.get("trailer-hello")
     assert container.status == "running"
     expect(page.get_by_text(container.short_id[:12], exact=True)).to_be_visible()
 
@@ -84,18 +101,23 @@ def test_a_new_user_watches_the_first_workspace_come_to_life(
     page.locator('[data-action="start"]').click()
     expect(badge).to_have_text("Running", timeout=60_000)
     change_with_preview(page, badge)
-    assert engine_client.containers.get("trailer-hello").id != container.id
+    assert client.containers.get("trailer-hello").id != container.id
     read_and_type(page)
     assert page.evaluate("window.notReloaded")
+    reload_and_return(page)
 
-    page.get_by_role("tab", name="Settings").click()
+    page.get_by_role("tab", name="Danger zone").click()
     page.locator('[data-action="delete"]').click()
     page.get_by_role("dialog").get_by_role("textbox").fill("hello")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    page.wait_for_url(f"{running_trailer.url}/workspaces/")
+    page.wait_for_url(f"{trailer.url}/workspaces/")
     expect(page.get_by_text("No workspaces yet")).to_be_visible()
     eventually(
-        lambda: not engine_client.containers.list(all=True, filters={"name": "trailer-hello"}),
+        lambda: (
+            not client.containers.list(
+                all=True, ignore_removed=True, filters={"name": "trailer-hello"}
+            )
+        ),
         30,
         "the container of the deleted workspace is still there",
     )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import assert_no_errors, sign_in
 from tests.e2e.scenario import User
 from tests.ground.images import BUSYBOX
-from tests.ground.pulse import longest_pause_ms, start_pulse
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
@@ -29,7 +26,8 @@ RUN for n in 1 2 3; do echo early-$n; done; \\
     {WAITS}; \\
     for n in 1 2 3; do echo late-$n; done
 """
-ENDLESS = f"FROM {BUSYBOX}\nRUN echo begun; sleep 1; yes\n"
+# How a page fares beside a flood is measured in tests/bench.
+ENDLESS = f"FROM {BUSYBOX}\nRUN seq 1 5000; echo said-$((2 + 3)); while :; do sleep 1; done\n"
 BROKEN = f"# a comment\nFROM {BUSYBOX}\n\nRUN echo trying; \\\n    exit 3\nRUN echo never\n"
 
 
@@ -48,7 +46,7 @@ def said(page: Page) -> list[str]:
 
 
 def let_go(client: docker.DockerClient) -> None:
-    [step] = client.containers.list()
+    [step] = client.containers.list(ignore_removed=True)
     assert step.exec_run(["touch", "/go"]).exit_code == 0
 
 
@@ -82,23 +80,19 @@ def watch_and_reload(page: Page, user: User, client: docker.DockerClient) -> Non
 
 
 def cancel_another(page: Page, user: User, client: docker.DockerClient) -> None:
-    """An endless flood: the page stays usable, and the engine's work ends with the cancel."""
-    new_build(page, user.trailer.url, "endless", ENDLESS)
-    expect(page.locator(".log-line", has_text=re.compile("^begun"))).to_be_visible(timeout=30_000)
+    """A build without end: the engine's work ends with the cancel."""
     images = {found["Id"] for found in client.api.images()}
+    new_build(page, user.trailer.url, "endless", ENDLESS)
+    expect(page.locator("[data-log-text]")).to_contain_text("said-5")
     assert len(client.api.containers()) == 1
-    start_pulse(page)
-    expect(page.locator("[data-log-dropped]")).to_be_visible(timeout=30_000)
     page.locator("[data-log-follow]").click()
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
-    # Half a million lines a second, on a machine that builds at the same time.
-    assert longest_pause_ms(page) < 4000
-    asked = time.monotonic()
     page.locator('[data-action="cancel"]').click()
-    expect(badge(page)).to_have_text("Cancelled", timeout=5_000)
-    eventually(lambda: client.api.containers(all=True) == [], 5, "it still runs")
-    assert time.monotonic() - asked < 5
-    assert {found["Id"] for found in client.api.images()} == images
+    expect(badge(page)).to_have_text("Cancelled")
+    eventually(lambda: client.api.containers(all=True) == [], 20, "it still runs")
+    eventually(
+        lambda: {found["Id"] for found in client.api.images()} == images, 20, "a step was left"
+    )
 
 
 def repair(page: Page, user: User) -> None:
@@ -125,18 +119,14 @@ def repair(page: Page, user: User) -> None:
 
 
 def test_a_build_is_watched_reloaded_cancelled_and_repaired(
-    running_trailer: RunningTrailer,
-    engine_client: docker.DockerClient,
-    page: Page,
+    on_engine: Page,
+    trailer: RunningTrailer,
+    engine_docker: docker.DockerClient,
     page_errors: list[str],
 ) -> None:
-    user = User(running_trailer)
-    user.online_host()
-    sign_in(page, running_trailer)
-    watch_and_reload(page, user, engine_client)
-    cancel_another(page, user, engine_client)
+    page, client, user = on_engine, engine_docker, User(trailer)
+    watch_and_reload(page, user, client)
+    cancel_another(page, user, client)
     repair(page, user)
-    assert engine_client.api.containers(all=True) == []
-    assert_no_errors(page_errors)
-    for found in engine_client.api.images(filters={"label": "trailer.managed=true"}):
-        engine_client.api.remove_image(found["Id"], force=True)
+    assert client.api.containers(all=True) == []
+    assert page_errors == []

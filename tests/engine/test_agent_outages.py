@@ -145,7 +145,11 @@ def test_a_newer_agent_of_the_same_host_ends_the_older_one(
     launch(folder="copy")
     assert first.wait() == 3
     assert "another agent runs this host" in first.log
-    always(lambda: len(engine_client.containers.list(all=True)) == 1, 1.0, "never two")
+    always(
+        lambda: len(engine_client.containers.list(all=True, ignore_removed=True)) == 1,
+        1.0,
+        "never two",
+    )
 
 
 def test_an_agent_without_a_credential_says_so(

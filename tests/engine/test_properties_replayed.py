@@ -101,8 +101,11 @@ class Walk(KillScene):
                 continue
 
     def _of(self, workspace_id: str) -> list[Container]:
+        # The engine lists a container in the making a moment before it can be inspected.
         found = self.client.containers.list(
-            all=True, filters={"label": f"{naming.LABEL_WORKSPACE}={workspace_id}"}
+            all=True,
+            ignore_removed=True,
+            filters={"label": f"{naming.LABEL_WORKSPACE}={workspace_id}"},
         )
         return [container for container in found if container.name != IMPOSTOR]
 

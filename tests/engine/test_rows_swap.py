@@ -11,17 +11,15 @@ import pytest
 from agent.protocol import naming
 from agent.protocol.spec import SPEC_FORMAT, HealthCheckSpec, PortSpec
 from tests.engine.agent_inside import AgentInside, silent
-from tests.engine.desired_host import DesiredHost
 from tests.ground.images import BUSYBOX, HTTPD, HTTPD_COMMAND, HTTPD_HEALTH_COMMAND
+from tests.ground.poller import poller_command
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     import docker
     from docker.models.containers import Container
 
+    from tests.engine.desired_host import DesiredHost
     from tests.ground.proxy import DockerApiProxy
 
 CHECK = HealthCheckSpec(test=("CMD", *HTTPD_HEALTH_COMMAND), interval=0.2, timeout=5.0, retries=2)
@@ -31,29 +29,6 @@ GRACEFUL = (
     "-c",
     "httpd -f -p 80 -h /www & trap 'kill $!; sleep 0.3; exit 0' TERM; wait",
 )
-# A page every 10 ms for ever, from the first address that the name has: nothing is tried twice.
-POLLER = """
-while :; do
-  at=$(nslookup -type=a web | awk '/^Address: / {print $2; exit}')
-  if timeout 5 wget -q -O /dev/null "http://$at/" 2>/tmp/why; then echo ok
-  else echo "failed: $(tail -n 1 /tmp/why)"; fi
-  usleep 10000
-done
-"""
-
-
-@pytest.fixture
-def host() -> Iterator[DesiredHost]:
-    desired = DesiredHost()
-    yield desired
-    desired.close()
-
-
-@pytest.fixture
-def agent(host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path) -> Iterator[AgentInside]:
-    inside = AgentInside(host, proxy.url, tmp_path).start()
-    yield inside
-    inside.stop()
 
 
 def container(client: docker.DockerClient, name: str = "web") -> Container:
@@ -61,7 +36,9 @@ def container(client: docker.DockerClient, name: str = "web") -> Container:
 
 
 def names(client: docker.DockerClient) -> list[str]:
-    return sorted(str(found.name) for found in client.containers.list(all=True))
+    return sorted(
+        str(found.name) for found in client.containers.list(all=True, ignore_removed=True)
+    )
 
 
 def serve(host: DesiredHost, agent: AgentInside, **fields: Any) -> None:
@@ -78,7 +55,7 @@ def serve(host: DesiredHost, agent: AgentInside, **fields: Any) -> None:
 def poller(client: docker.DockerClient) -> Container:
     """A foreign container that asks for the page by the workspace's name, all the time."""
     made: Container = client.containers.run(
-        BUSYBOX, ["sh", "-c", POLLER], name="poller", network="trailer-lan", detach=True, init=True
+        BUSYBOX, poller_command(), name="poller", network="trailer-lan", detach=True, init=True
     )
     eventually(lambda: answers(made).count("ok") > 5, 20, "the page was never served")
     return made

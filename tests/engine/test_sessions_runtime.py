@@ -42,7 +42,7 @@ def bare(engine_client: docker.DockerClient) -> Iterator[Container]:
     repository, _, tag = BARE.rpartition(":")
     engine_client.api.import_image_from_data(buffer.getvalue(), repository=repository, tag=tag)
     yield engine_client.containers.run(BARE, ["/sleep", "9000"], detach=True)
-    for container in engine_client.containers.list():
+    for container in engine_client.containers.list(ignore_removed=True):
         container.remove(force=True)
     engine_client.images.remove(BARE, force=True)
 
