@@ -2,7 +2,18 @@
 
 import sys
 
-from agent.cli import main
+from agent.health import main as health
+
+
+def _main() -> int:
+    arguments = sys.argv[1:]
+    if arguments == ["health"]:
+        # Asked every few seconds for ever: nothing that takes long to load.
+        return health()
+    from agent.cli import main  # noqa: PLC0415  see above
+
+    return main(arguments)
+
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(_main())

@@ -1,29 +1,36 @@
-"""`python -m agent run | once | plan | version`: the composition root."""
+"""`python -m agent run | once | plan | validate | overseer | health | version`: put together."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 import os
-import platform
 import signal
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.config import read_config
 from agent.diff.view import Knowledge
+from agent.enrolment import enrolled
 from agent.errors import AgentError, ConfigError, Superseded
+from agent.health import HealthFile, health_path
+from agent.overseer.own_id import own_container_id
+from agent.overseer.run import Overseer, Pace
+from agent.overseer.status import tell_trouble
+from agent.overseer.validate import validate
+from agent.overseer.wanted import agent_login, wanted_order
 from agent.planner import make_plan
 from agent.protocol import naming
-from agent.protocol.session import EnrolRequest
 from agent.runtime.docker import DockerRuntime
+from agent.runtime.docker_agent import DockerAgents
 from agent.runtime.port import Look
 from agent.server.http import HttpServer
 from agent.store.database import Database
 from agent.store.document import load_document
-from agent.store.identity import Identity, load_identity, save_identity
+from agent.store.identity import load_identity
 from agent.store.journal import Journal
 from agent.supervisor import EXIT_SUPERSEDED, Supervisor
 from agent.version import VERSION
@@ -36,7 +43,9 @@ log = logging.getLogger(__name__)
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m agent", description="The Trailer agent.")
-    parser.add_argument("command", choices=["run", "once", "plan", "version"])
+    parser.add_argument(
+        "command", choices=["run", "once", "plan", "validate", "overseer", "health", "version"]
+    )
     parser.add_argument(
         "--lifeline",
         action="store_true",
@@ -52,6 +61,10 @@ def main(arguments: list[str]) -> int:
         _start_logging(config.log_level)
         if command == "plan":
             return _plan(config)
+        if command == "validate":
+            return _validate(config)
+        if command == "overseer":
+            return _oversee(config)
         return _work(config, once=command == "once", lifeline=options.lifeline)
     except Superseded as problem:
         sys.stderr.write(f"{problem}\n")
@@ -62,12 +75,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
-    identity = _identity(config)
+    identity = enrolled(config, HttpServer(config.server_url).enrol)
     supervisor = Supervisor(
         config,
         identity,
         runtime=DockerRuntime(config.engine_environment),
         server=HttpServer(config.server_url, token=identity.token),
+        agents=DockerAgents(config.engine_environment),
     )
     if once:
         return supervisor.once()
@@ -90,29 +104,6 @@ def _stop_at_end_of_input(supervisor: Supervisor) -> None:
         supervisor.stop()
 
     threading.Thread(target=wait, name="lifeline", daemon=True).start()
-
-
-def _identity(config: Config) -> Identity:
-    """The stored identity, else the enrolment token is exchanged for one, once."""
-    known = load_identity(config.state_dir)
-    if known is not None:
-        return known
-    if not config.enrolment_token:
-        raise ConfigError(
-            f"The agent has no credential: {config.state_dir} holds no identity.json and "
-            "TRAILER_ENROLMENT_TOKEN is not set. Enrol the host on the server's page."
-        )
-    reply = HttpServer(config.server_url).enrol(
-        EnrolRequest(token=config.enrolment_token, agent_version=VERSION, hostname=platform.node())
-    )
-    identity = Identity(
-        token=reply.token,
-        host_id=reply.host_id,
-        host_key=reply.host_key,
-        host_name=reply.host_name,
-    )
-    save_identity(config.state_dir, identity)
-    return identity
 
 
 def _plan(config: Config) -> int:
@@ -142,6 +133,42 @@ def _plan(config: Config) -> int:
     )
     plan = make_plan(state, observed, knows, now=clock.utc_now())
     sys.stdout.write(f"{plan.render()}\n")
+    return 0
+
+
+def _validate(config: Config) -> int:
+    identity = load_identity(config.state_dir)
+    if identity is None:
+        raise ConfigError(f"There is nothing to prove: {config.state_dir} holds no identity.json.")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    validate(
+        HttpServer(config.server_url, token=identity.token),
+        host_id=identity.host_id,
+        engine_answers=DockerRuntime(config.engine_environment).info,
+        health=HealthFile(health_path(config.state_dir, config.health_file)),
+        stop=stop,
+    )
+    return 0
+
+
+def _oversee(config: Config) -> int:
+    """Ends with 0 when its work is done. Any other end lets the engine start it again, also the
+    one by a signal: the engine sends that when it ends itself, and whoever stops the container by
+    hand is obeyed by the engine."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    own_id = own_container_id()
+    if not own_id:
+        raise ConfigError("An overseer works only in a container that an agent has made.")
+    Overseer(
+        DockerAgents(config.engine_environment),
+        own_id=own_id,
+        wanted=lambda: wanted_order(config),
+        login=lambda image: agent_login(config, image),
+        tell=partial(tell_trouble, config.state_dir),
+        pace=Pace(patience=config.overseer_patience, first_pause=config.overseer_pause),
+    ).run()
     return 0
 
 

@@ -20,7 +20,16 @@ class Config:
     # What the engine's client reads: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
     engine_environment: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "INFO"
+    # What the host's operator allows; without it the file in the state folder, if there is one.
+    policy_path: Path | None = None
     engine_workers: int = 8
+    # Where `python -m agent health` looks.
+    health_file: str = ""
+    # Off: whoever started this agent's container also replaces it.
+    replaces_itself: bool = True
+    # Seconds that a new agent has to prove itself, and the first pause after it did not.
+    overseer_patience: float = 120.0
+    overseer_pause: float = 10.0
 
 
 def read_config(environment: Mapping[str, str]) -> Config:
@@ -30,20 +39,26 @@ def read_config(environment: Mapping[str, str]) -> Config:
     state_dir = environment.get("TRAILER_AGENT_STATE_DIR", "").strip()
     if not state_dir:
         raise ConfigError("Set TRAILER_AGENT_STATE_DIR to a folder the agent may write to.")
+    policy = environment.get("TRAILER_AGENT_POLICY", "").strip()
     return Config(
         server_url=server_url,
         state_dir=Path(state_dir),
+        policy_path=Path(policy) if policy else None,
         enrolment_token=environment.get("TRAILER_ENROLMENT_TOKEN", "").strip(),
         engine_environment={k: v for k, v in environment.items() if k.startswith("DOCKER_")},
         engine_workers=_number(environment, "TRAILER_AGENT_ENGINE_WORKERS", 8),
+        health_file=environment.get("TRAILER_AGENT_HEALTH_FILE", "").strip(),
+        replaces_itself=environment.get("TRAILER_AGENT_SELF_UPDATE", "1").strip() != "0",
+        overseer_patience=_number(environment, "TRAILER_OVERSEER_PATIENCE", 120, most=3600),
+        overseer_pause=_number(environment, "TRAILER_OVERSEER_PAUSE", 10, most=3600),
         log_level=environment.get("TRAILER_AGENT_LOG_LEVEL", "INFO").upper(),
     )
 
 
-def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+def _number(environment: Mapping[str, str], name: str, default: int, *, most: int = 64) -> int:
     text = environment.get(name, "").strip()
     if not text:
         return default
-    if not text.isdecimal() or not 1 <= int(text) <= 64:
-        raise ConfigError(f"{name} must be a whole number from 1 to 64, not {text!r}.")
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise ConfigError(f"{name} must be a whole number from 1 to {most}, not {text!r}.")
     return int(text)

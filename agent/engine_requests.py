@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent.protocol.prerequisites import PrerequisiteMount
     from agent.protocol.spec import GpuSpec, HealthCheckSpec, MountSpec, PortSpec
 
 
@@ -20,6 +21,8 @@ class NetworkRequest:
     subnet: str = ""
     gateway: str = ""
     ip_range: str = ""
+    # How small it shall be; the engine, left to itself, takes one of its few large ranges.
+    prefix: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -44,6 +47,11 @@ class ContainerRequest:
     shm_bytes: int = 0
     ports: tuple[PortSpec, ...] = ()
     mounts: tuple[MountSpec, ...] = ()
+    # Of a container of the platform itself.
+    platform_mounts: tuple[PrerequisiteMount, ...] = ()
+    entrypoint: tuple[str, ...] = ()
+    privileged: bool = False
+    host_pid: bool = False
     gpus: GpuSpec | None = None
     nested_virtualization: bool = False
     health_check: HealthCheckSpec | None = None

@@ -14,6 +14,7 @@ from agent.protocol.session import Gpu, NetworkInterface
 from agent.protocol.sessions import CAPABILITY as SESSIONS
 
 _KVM = Path("/dev/kvm")
+_KVM_OF_KERNEL = Path("/sys/class/misc/kvm")
 _IN_CONTAINER = Path("/.dockerenv")
 _FEATURES = (
     *("workspaces", "networks", "volumes", "pull", "build", "push", "snapshot", "update_watch"),
@@ -29,11 +30,13 @@ class Facts:
     disk_total_bytes: int
     interfaces: tuple[NetworkInterface, ...]
     gpus: tuple[Gpu, ...]
+    # None while the library cannot tell; then `gpus` are those last seen.
+    gpus_present: tuple[Gpu, ...] | None = None
 
 
 def has_kvm() -> bool:
-    """An agent in a container cannot see the host's devices: there the engine decides."""
-    return _KVM.exists() or _IN_CONTAINER.exists()
+    """A container has other devices than its host, but the kernel's list of them is the host's."""
+    return _KVM.exists() or (_IN_CONTAINER.exists() and _KVM_OF_KERNEL.exists())
 
 
 def capabilities() -> tuple[str, ...]:
@@ -42,15 +45,18 @@ def capabilities() -> tuple[str, ...]:
 
 
 def free_bytes(path: str) -> int | None:
-    """Room on the disk of that folder; None when this process cannot see it."""
+    """Room on the disk of that folder; None when this process cannot see it.
+
+    A container's own files lie on the disk of the engine's data, which it does not see."""
     try:
-        return int(psutil.disk_usage(path).free)
+        seen = path if not _IN_CONTAINER.exists() or Path(path).is_dir() else "/"
+        return int(psutil.disk_usage(seen).free)
     except OSError:
         return None
 
 
 class HostFacts:
-    """GPUs do not come and go: once seen they are not read again."""
+    """GPUs that were seen stay listed while the driver is away; a card that falls off is told."""
 
     def __init__(self, gpus: GpuReader | None = None) -> None:
         self._reader = gpus or GpuReader()
@@ -58,7 +64,8 @@ class HostFacts:
 
     def read(self, data_root: str = "") -> Facts:
         """The disk is the one that the engine keeps its data on, where that can be seen."""
-        self._gpus = self._gpus or self._reader.inventory()
+        present = self._reader.inventory()
+        self._gpus = self._gpus if present is None else present
         visible = data_root and Path(data_root).is_dir()
         disk = psutil.disk_usage(data_root if visible else "/")
         return Facts(
@@ -68,6 +75,7 @@ class HostFacts:
             disk_total_bytes=disk.total,
             interfaces=_interfaces(),
             gpus=self._gpus,
+            gpus_present=present,
         )
 
 

@@ -21,6 +21,7 @@ WORKSPACE: Final = "workspace"
 NETWORK: Final = "network"
 VOLUME: Final = "volume"
 IMAGE: Final = "image"
+PREREQUISITE: Final = "prerequisite"
 
 
 @dataclass(frozen=True)
@@ -155,12 +156,38 @@ class CancelBuild(BaseStep):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClearBuild(BaseStep):
+    """The engine removes the containers of a build's steps by itself, unless it dies over them;
+    the name `push_to` goes with the push, unless the agent dies over that."""
+
+    image_id: str
+    mark: str
+    push_to: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RemoveImage(BaseStep):
     ref: str
     tombstone_id: str
 
     def detail(self) -> str:
         return self.ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveSuperseded(BaseStep):
+    """An older pull of an image that stays: `key` names this very one, so that the image itself
+    does not count as being removed; `image_key` is nobody else's to pull meanwhile."""
+
+    image_key: str
+    engine_id: str
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        return (self.key, self.image_key)
+
+    def detail(self) -> str:
+        return self.engine_id[:19]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +271,14 @@ class DisconnectNetwork(ContainerStep):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WriteRoutes(ContainerStep):
+    """The router reads the file by itself. `mark` is remembered as what it was given."""
+
+    content: bytes = field(repr=False)
+    mark: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class WaitHealthy(ContainerStep):
     timeout: float = 60.0
 
@@ -257,7 +292,9 @@ Step = (
     | BuildImage
     | SnapshotImage
     | CancelBuild
+    | ClearBuild
     | RemoveImage
+    | RemoveSuperseded
     | CreateContainer
     | StartContainer
     | StopContainer
@@ -268,4 +305,5 @@ Step = (
     | ConnectNetwork
     | DisconnectNetwork
     | WaitHealthy
+    | WriteRoutes
 )

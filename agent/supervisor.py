@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent import clock
@@ -13,12 +14,17 @@ from agent.loop.assembly import make_parts
 from agent.loop.cycle import CycleLoop
 from agent.loop.digests import DigestWatch
 from agent.loop.events import EngineListener
-from agent.loop.heartbeat import HeartbeatLoop
+from agent.loop.heartbeat import HeartbeatLoop, Update
+from agent.loop.maintenance import Maintenance
 from agent.loop.poll import PollLoop
 from agent.loop.registries import RegistryTests
 from agent.loop.report import ReportLoop
 from agent.loop.room import RoomWatch
+from agent.loop.self_watch import SelfWatch
 from agent.loop.wake import Reasons
+from agent.overseer.order import order_in
+from agent.overseer.own_id import own_container_id
+from agent.overseer.status import read_trouble
 from agent.server.socket import ServerSocket
 from agent.sessions.wire import Wire
 from agent.store.database import Database
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Config
+    from agent.overseer.port import AgentEngine
     from agent.runtime.port import EngineEvent, Runtime
     from agent.server.port import Server
     from agent.store.identity import Identity
@@ -51,6 +58,8 @@ class Supervisor:
         runtime: Runtime,
         server: Server,
         free_bytes: Callable[[str], int | None] = free_bytes,
+        agents: AgentEngine | None = None,
+        own_id: str | None = None,
     ) -> None:
         self._config = config
         self._identity = identity
@@ -75,19 +84,80 @@ class Supervisor:
             on_change=self._state_changed,
             on_rejected=self._rejected,
         )
-        self.heartbeat = HeartbeatLoop(
+        self.self_watch = self._self_watch(agents, own_id)
+        self.maintenance = self._maintenance(agents)
+        self.heartbeat = self._heartbeat(runtime, server)
+        self.reports = ReportLoop(
+            server=server, session=self.parts.session, outbox=self.parts.outbox
+        )
+        self._watch(runtime)
+
+    def _heartbeat(self, runtime: Runtime, server: Server) -> HeartbeatLoop:
+        return HeartbeatLoop(
             server=server,
             session=self.parts.session,
             target=self.parts.target,
             runtime=runtime,
             subjects=self.parts.subjects,
+            gpus=self.parts.gpus,
+            on_gpus=lambda: self.parts.wake.request("gpus"),
             trouble=lambda: self.cycles.trouble or self.parts.disk.message(),
             on_settings=self._settings_changed,
+            update=self._update,
         )
-        self.reports = ReportLoop(
-            server=server, session=self.parts.session, outbox=self.parts.outbox
+
+    def _self_watch(self, agents: AgentEngine | None, own_id: str | None) -> SelfWatch | None:
+        """Only an agent in a container can be replaced, unless others see to that."""
+        own_id = own_container_id() if own_id is None else own_id
+        if agents is None or not own_id or not self._config.replaces_itself:
+            return None
+        target, folder = self.parts.target, self._config.state_dir
+        return SelfWatch(
+            agents,
+            own_id=own_id,
+            order=lambda: order_in(target.settings()),
+            answered=lambda: read_trouble(folder).answered,
         )
-        self._watch(runtime)
+
+    def _maintenance(self, agents: AgentEngine | None) -> Maintenance | None:
+        if agents is None:
+            return None
+        return Maintenance(
+            agents,
+            database=self._database,
+            reporter=self.parts.reporter,
+            wanted=self.parts.target.maintenance,
+            check_digests=self._check_digests,
+            next_cycle=self.cycles.take_number,
+            on_end=self._maintenance_ended,
+        )
+
+    def _check_digests(self) -> None:
+        self.digests.look_at_all()
+
+    def _maintenance_ended(self) -> None:
+        """The cycle that was overtaken by the report's number leaves its cleanup to a new one."""
+        self.parts.wake.request("maintenance", full=True)
+        if self.self_watch is not None:
+            self.self_watch.maintenance_ended()
+
+    def _wake_the_slow(self) -> None:
+        """What acts on the host's settings, seldom."""
+        for part in (self.self_watch, self.maintenance):
+            if part is not None:
+                part.wake()
+
+    def _update(self) -> Update:
+        if self.self_watch is None:
+            return Update()
+        trouble = read_trouble(self._config.state_dir)
+        return Update(
+            running=self.self_watch.image,
+            image_id=self.self_watch.image_id,
+            tried=trouble.image,
+            message=trouble.message,
+            order=trouble.order,
+        )
 
     def _watch(self, runtime: Runtime) -> None:
         """What looks at registries, disk and engine beside the cycles."""
@@ -133,6 +203,10 @@ class Supervisor:
             ("digests", lambda: self.digests.run(self._stop)),
             ("room", lambda: self.room.run(self._stop)),
         ]
+        if self.self_watch is not None:
+            loops.append(("self", partial(self.self_watch.run, self._stop)))
+        if self.maintenance is not None:
+            loops.append(("maintenance", partial(self.maintenance.run, self._stop)))
         threads = [
             threading.Thread(target=self._guarded, args=(name, loop), name=name, daemon=True)
             for name, loop in loops
@@ -195,6 +269,7 @@ class Supervisor:
         self.poll.nudge()
         self.heartbeat.wake()
         self.digests.wake()
+        self._wake_the_slow()
         self.parts.outbox.wake()
         self.engine.close()
         self.parts.works.shutdown()
@@ -221,11 +296,13 @@ class Supervisor:
         self.parts.wake.request("session", full=True)
 
     def _state_changed(self) -> None:
+        self._wake_the_slow()
         self.parts.wake.request("state")
         self.digests.wake()
         self.registries.follow()
 
     def _settings_changed(self) -> None:
+        self._wake_the_slow()
         self.parts.wake.request("settings")
         self.parts.works.advance()
         self.digests.wake()
@@ -242,6 +319,9 @@ class Supervisor:
     def _engine_connected(self) -> None:
         self.parts.failures.engine_is_back()
         self.parts.wake.request("engine", full=True)
+        self._ask_engine()
+
+    def _ask_engine(self) -> None:
         try:
             self.heartbeat.engine_is(self.parts.runtime.info())
         except EngineError as problem:
@@ -254,6 +334,10 @@ class Supervisor:
 
     def _engine_event(self, event: EngineEvent) -> None:
         """Our own writes come back as events: they ask for a closer look, not for a sooner one."""
+        if event.kind == "daemon":
+            # It has read its configuration again: there may be another runtime now.
+            self._ask_engine()
+            return
         wake = self.parts.wake
         self.parts.sessions.workspace_changed()
         key = f"workspace:{event.workspace_id}" if event.workspace_id else ""

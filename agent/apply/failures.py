@@ -28,10 +28,13 @@ class Failures:
         self._lock = threading.Lock()
         self._known: dict[str, Failure] = {}
 
-    def record(self, key: str, message: str, *, revision: int) -> None:
+    def record(self, key: str, message: str, *, revision: int, excused: bool = False) -> None:
+        """An excused failure waits as any other, but has nothing to say the first time."""
         with self._lock:
             known = self._known.get(key)
             count = known.count + 1 if known and known.revision == revision else 1
+            if excused and count == 1:
+                message = ""
             delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (count - 1))
             self._known[key] = Failure(
                 message=message,

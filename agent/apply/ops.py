@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from agent import clock
 from agent.diff.status import with_tail
-from agent.errors import StepFailed
+from agent.errors import Conflict, NotFound, StepFailed
+from agent.protocol import naming
+from agent.protocol.prerequisites import ROUTES_FOLDER
 from agent.protocol.report import WorkspaceEvent
+from agent.routing.traefik import ROUTES_FILES
 from agent.steps import (
-    NETWORK,
     WORKSPACE,
     BuildImage,
     CancelBuild,
+    ClearBuild,
     ConnectNetwork,
     CreateContainer,
     CreateNetwork,
@@ -22,6 +26,7 @@ from agent.steps import (
     RemoveContainer,
     RemoveImage,
     RemoveNetwork,
+    RemoveSuperseded,
     RemoveVolume,
     RenameContainer,
     SnapshotImage,
@@ -30,6 +35,7 @@ from agent.steps import (
     UnpauseContainer,
     UpdateContainer,
     WaitHealthy,
+    WriteRoutes,
 )
 
 if TYPE_CHECKING:
@@ -104,6 +110,8 @@ class Ops:
                 return self._remove(step, resolve)
             case WaitHealthy():
                 return self._wait_healthy(step, resolve, is_current)
+            case WriteRoutes():
+                return self._write_routes(step, resolve)
             case (
                 UnpauseContainer()
                 | UpdateContainer()
@@ -120,9 +128,8 @@ class Ops:
             case CancelBuild():
                 self._work.cancel(step)
                 return ""
-            case RemoveImage():
-                self._runtime.remove_image(step.ref)
-                return ""
+            case ClearBuild() | RemoveImage() | RemoveSuperseded():
+                return self._clear_image(step)
             case _:
                 assert_never(step)
 
@@ -131,8 +138,47 @@ class Ops:
         container_id = self._runtime.create_container(
             step.request, network_id=network_id, alias=step.alias
         )
-        self._journal.own(container_id, kind=WORKSPACE, object_id=_object_id(step.key))
+        kind, _, object_id = step.key.partition(":")
+        self._journal.own(container_id, kind=kind, object_id=object_id)
         return container_id
+
+    def _clear_image(self, step: ClearBuild | RemoveImage | RemoveSuperseded) -> str:
+        match step:
+            case RemoveImage():
+                self._runtime.remove_image(step.ref)
+            case RemoveSuperseded():
+                self._remove_superseded(step.engine_id)
+            case ClearBuild():
+                self._runtime.remove_build_containers(step.mark)
+                self._drop_pushed_name(step)
+                self._journal.steps_cleared(step.image_id)
+            case _:
+                assert_never(step)
+        return ""
+
+    def _drop_pushed_name(self, step: ClearBuild) -> None:
+        """Unless it means something else by now, or a container was made by it."""
+        if not step.push_to:
+            return
+        with suppress(NotFound, Conflict):
+            image = self._runtime.inspect_image(step.push_to)
+            if image.labels.get(naming.LABEL_IMAGE) == step.image_id:
+                self._runtime.remove_image(step.push_to)
+
+    def _remove_superseded(self, engine_id: str) -> None:
+        """By its id the engine would remove it with its only name: one may be new since the look.
+        What the engine will not give for other reasons is not asked for at every look."""
+        try:
+            if self._runtime.inspect_image(engine_id).tags:
+                raise StepFailed(f"Image {engine_id} was given a name; it stays.")
+            self._runtime.remove_image(engine_id)
+        except Conflict as problem:
+            self._journal.pull_refused(engine_id)
+            raise StepFailed(f"Image {engine_id} is still needed: {problem}") from problem
+        except NotFound:
+            # Somebody else removed it.
+            pass
+        self._journal.pulls_gone([engine_id])
 
     def _start(self, step: StartContainer, resolve: Callable[[Ref], str]) -> str:
         container_id = resolve(step.container)
@@ -151,13 +197,14 @@ class Ops:
 
     def _remove(self, step: RemoveContainer, resolve: Callable[[Ref], str]) -> str:
         container_id = resolve(step.container)
-        if self._previous and not step.with_volumes:
-            self._previous.keep(_object_id(step.key), container_id)
+        previous = self._previous if step.key.startswith(f"{WORKSPACE}:") else None
+        if previous and not step.with_volumes:
+            previous.keep(_object_id(step.key), container_id)
         self._runtime.remove_container(container_id, with_volumes=step.with_volumes)
         self._journal.disown(container_id)
-        if self._previous and step.with_volumes:
+        if previous and step.with_volumes:
             # The user ordered the removal: nothing of it is to stay.
-            self._previous.forget(_object_id(step.key))
+            previous.forget(_object_id(step.key))
         return container_id
 
     def _change(
@@ -194,7 +241,8 @@ class Ops:
         match step:
             case CreateNetwork():
                 engine_id = self._runtime.create_network(step.request)
-                self._journal.own(engine_id, kind=NETWORK, object_id=_object_id(step.key))
+                kind, _, object_id = step.key.partition(":")
+                self._journal.own(engine_id, kind=kind, object_id=object_id)
                 return engine_id
             case RemoveNetwork():
                 self._runtime.remove_network(step.engine_id)
@@ -207,6 +255,13 @@ class Ops:
                 return step.engine_name
             case _:
                 assert_never(step)
+
+    def _write_routes(self, step: WriteRoutes, resolve: Callable[[Ref], str]) -> str:
+        container_id = resolve(step.container)
+        for name in ROUTES_FILES:
+            self._runtime.write_file(container_id, ROUTES_FOLDER, name, step.content)
+        self._journal.save_routes(step.mark)
+        return container_id
 
     def _wait_healthy(
         self, step: WaitHealthy, resolve: Callable[[Ref], str], is_current: Callable[[], bool]

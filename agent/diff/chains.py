@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.diff.container import container_request
+from agent.diff.container import container_request, network_alias
 from agent.diff.view import View, object_key
 from agent.protocol import naming
+from agent.routing.routes import LABELS
 from agent.steps import (
     WORKSPACE,
     ConnectNetwork,
@@ -63,6 +64,10 @@ class Chain:
     @property
     def name(self) -> str:
         return self.workspace.spec.name
+
+    @property
+    def alias(self) -> str:
+        return network_alias(self.workspace)
 
     def create(
         self,
@@ -203,11 +208,11 @@ def replace_briefly(chain: Chain, parts: Parts, old: ObservedContainer) -> None:
         stopped = chain.stop(old, begins="deploying")
         removed = chain.remove(Ref(id=old.id), after=(*parts.after, *stopped))
         new, joined = chain.create(
-            parts, container_name=final, alias=chain.name, event="replace", after=(removed,)
+            parts, container_name=final, alias=chain.alias, event="replace", after=(removed,)
         )
         chain.start(new, after=joined, begins="starting")
         return
-    new, joined = chain.create(parts, container_name=spare, alias=chain.name, event="")
+    new, joined = chain.create(parts, container_name=spare, alias=chain.alias, event="")
     swap(chain, new, old, joined)
 
 
@@ -239,7 +244,7 @@ def replace_without_downtime(chain: Chain, parts: Parts, old: ObservedContainer)
     handed: tuple[int, ...] = (healthy,)
     for network in parts.networks:
         left = chain.disconnect(new, network, after=handed)
-        handed = (chain.connect(new, network, alias=chain.name, after=(left,)),)
+        handed = (chain.connect(new, network, alias=chain.alias, after=(left,)),)
     handed = _withdraw(chain, old, handed)
     stopped = chain.stop(
         old, after=handed, settle=min(_SETTLE_SECONDS, chain.workspace.drain_timeout)
@@ -256,13 +261,15 @@ def _withdraw(chain: Chain, old: ObservedContainer, after: tuple[int, ...]) -> t
     the same address, so that requests under way go on; unless its hostname is the alias: the
     engine would give it the name again."""
     here = Ref(id=old.id)
-    router = chain.view.desired.settings.router.network
+    router = chain.view.desired.settings.router
+    # There the routes know a container by its address, not by this name.
+    by_address = router.network if router.mode == LABELS else ""
     for place in old.attachments:
-        if chain.name not in place.aliases or place.network_name == router:
+        if chain.alias not in place.aliases or place.network_name == by_address:
             continue
         network = Ref(id=place.network_id)
         after = (chain.disconnect(here, network, after=after),)
-        if old.hostname != chain.name:
+        if old.hostname != chain.alias:
             same = place.address
             after = (chain.connect(here, network, alias="", address=same, after=after),)
     return after

@@ -24,6 +24,8 @@ from agent.steps import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from agent.observed import ObservedContainer, ObservedNetwork
     from agent.protocol.state import Tombstone
 
@@ -49,6 +51,7 @@ class Removals:
         }
         self._ordered = {i: c for i, c in unwanted.items() if (WORKSPACE, i) in self._tombstones}
         self._vanished = {i: c for i, c in unwanted.items() if i not in self._ordered}
+        self._kept_networks = 0
         self._held = self._brake()
 
     def remove_now(self, container: ObservedContainer) -> tuple[int, ...]:
@@ -67,10 +70,10 @@ class Removals:
             self._network(network)
         for tombstone in sorted(self._view.desired.tombstones, key=lambda t: (t.kind, t.id)):
             self._tombstone(tombstone)
-        if self._held:
+        if self._held and (self._vanished or self._kept_networks):
             self._plan.held_workspaces = tuple(sorted(self._vanished))
             self._plan.cleanup = "held"
-            self._plan.message = self._held
+            self._plan.message = self._held_message()
         elif any(node.cleanup for node in self._plan.nodes):
             self._plan.cleanup = "done"
 
@@ -82,20 +85,27 @@ class Removals:
     def _brake(self) -> str:
         """More than three and more than half without tombstones is a restored database or a bug,
         not a wish. Once held, what vanished stays held although later fewer are left."""
-        if not self._vanished or self._view.knows.brake_released:
+        knows = self._view.knows
+        if knows.brake_released:
             return ""
-        gone = sum(len(containers) for containers in self._vanished.values())
-        total = sum(len(containers) for containers in self._view.owned_containers.values())
-        if self._view.knows.hold_removals:
-            reason = self._view.knows.hold_removals
-            return f"{reason} Nothing was removed ({gone} containers wait)."
-        latched = not self._view.knows.latched.isdisjoint(self._vanished)
+        if knows.hold_removals:
+            return knows.hold_removals
+        gone = _count(self._vanished)
+        total = _count(self._view.owned_containers)
+        latched = not knows.latched.isdisjoint(self._vanished)
         if latched or (gone > 3 and gone * 2 > total):
             return (
                 f"{gone} of {total} containers vanished from the state document without an order "
                 "to remove them. Nothing was removed; confirm the host's state on the server."
             )
         return ""
+
+    def _held_message(self) -> str:
+        if not self._view.knows.hold_removals:
+            return self._held
+        kinds = (("containers", _count(self._vanished)), ("networks", self._kept_networks))
+        waiting = ", ".join(f"{number} {kind}" for kind, number in kinds if number)
+        return f"{self._held} Nothing was removed ({waiting} wait)."
 
     def _waits(self, workspace_id: str) -> bool:
         key = object_key(WORKSPACE, workspace_id)
@@ -169,6 +179,7 @@ class Removals:
         if not self._view.owns_network(network) or self._view.is_busy(key):
             return
         if self._held and tombstone is None:
+            self._kept_networks += 1
             return
         held = self._view.knows.held.get(key, "")
         leaving, staying = self._network_users(network)
@@ -307,3 +318,7 @@ class Removals:
         self._plan.findings.append(
             TombstoneFinding(tombstone_id=tombstone.id, done=False, message=why)
         )
+
+
+def _count(containers: Mapping[str, Sequence[ObservedContainer]]) -> int:
+    return sum(len(found) for found in containers.values())

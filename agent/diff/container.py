@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from agent.diff.routing import labels_for_router
 from agent.diff.stored import spec_labels
 from agent.engine_requests import ContainerRequest
 from agent.protocol import naming
@@ -29,7 +30,7 @@ def container_request(
         hostname=hostname(workspace),
         command=spec.command,
         env={**spec.env, **spec.secret_env},
-        labels=container_labels(view, workspace, spec),
+        labels=container_labels(view, workspace, spec, image),
         nano_cpus=nano_cpus(spec),
         memory_bytes=spec.memory_bytes or 0,
         shm_bytes=spec.shm_bytes or 0,
@@ -51,11 +52,17 @@ def hostname(workspace: DesiredWorkspace) -> str:
     return f"{name[: 63 - len(suffix)]}{suffix}"
 
 
+def network_alias(workspace: DesiredWorkspace) -> str:
+    """What others on its networks call it: a stack's services find each other by service name."""
+    return workspace.service or workspace.spec.name
+
+
 def container_labels(
-    view: View, workspace: DesiredWorkspace, spec: WorkspaceSpec
+    view: View, workspace: DesiredWorkspace, spec: WorkspaceSpec, image: ObservedImage
 ) -> dict[str, str]:
     """Ours come last: neither a user label nor one inherited from the image may stand for ours."""
     labels = dict(spec.labels)
+    labels.update(labels_for_router(view, workspace, image.labels))
     labels.update(view.labels_for(WORKSPACE, naming.LABEL_WORKSPACE, workspace.id))
     labels.update(spec_labels(spec, revision=workspace.revision, host_key=view.knows.host_key))
     if workspace.stack_id:

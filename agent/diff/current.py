@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from agent.diff.routing import routing_changes
 from agent.diff.stored import changes_since, read_stored
 from agent.protocol import naming
 
@@ -38,13 +39,16 @@ def changes_of(
     if stored is not None:
         image_id = _image_id(view, workspace, stored.spec.image_engine_id)
         wanted = msgspec.structs.replace(wanted, image_engine_id=image_id)
-    return changes_since(
+    changes = changes_since(
         stored,
         wanted,
         revision=workspace.revision,
         host_key=view.knows.host_key,
         router_mode=view.desired.settings.router.mode,
     )
+    if stored is None or any(change.field == "urls" for change in changes):
+        return changes
+    return changes + routing_changes(view, workspace, container, revision=stored.revision)
 
 
 def is_current(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:

@@ -11,14 +11,19 @@ from agent.engine_requests import BuildRequest, Credential
 from agent.image_refs import repository_of, same_server
 from agent.plan import BuildFinding, ImageFinding, PlanBuilder
 from agent.protocol import naming
-from agent.steps import IMAGE, BuildImage, CancelBuild, PullImage
+from agent.steps import IMAGE, BuildImage, CancelBuild, ClearBuild, PullImage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.observed import ObservedImage
     from agent.protocol.spec import WorkspaceSpec
-    from agent.protocol.state import DesiredBuild, DesiredImage, RegistryCredential
+    from agent.protocol.state import DesiredBuild, DesiredImage, HostState, RegistryCredential
 
 _OPEN = BuildRecord(status="open")
+_CANCEL_REQUESTED = "cancel requested"
+_DELETED = "image was deleted"
+_OVERTAKEN = "a newer build waits"
 
 
 @dataclass(frozen=True)
@@ -34,8 +39,63 @@ def diff_images(view: View, plan: PlanBuilder) -> None:
     for image in sorted(view.desired.images, key=lambda i: (i.name, i.id)):
         _diff_image(view, plan, image)
     for image_id, build_id in sorted(view.knows.running_builds.items()):
-        if image_id not in view.desired_images:
-            cancel_build(view, plan, image_id, build_id, name=image_id, cause="image was deleted")
+        if image_id not in view.desired_images and image_id not in view.prerequisite_keys:
+            cancel_build(view, plan, image_id, build_id, name=image_id, cause=_DELETED)
+    _end_abandoned(view, plan)
+    _clear_steps(view, plan)
+
+
+def _end_abandoned(view: View, plan: PlanBuilder) -> None:
+    """Begun by an agent that died, and no longer wanted when this one came."""
+    wanted = {image.build.id for image in view.desired.images if image.build}
+    for build_id, record in sorted(view.knows.builds.items()):
+        if record.status != "started" or build_id in wanted:
+            continue
+        if not _is_free(view, record.image_id):
+            continue
+        image = view.desired_images.get(record.image_id)
+        if image is None and view.knows.hold_removals:
+            continue
+        name, cause = (image.name, _OVERTAKEN) if image else (record.image_id, _DELETED)
+        cancel_build(view, plan, record.image_id, build_id, name=name, cause=cause)
+
+
+def _clear_steps(view: View, plan: PlanBuilder) -> None:
+    building = {node.step.key for node in plan.nodes if isinstance(node.step, BuildImage)}
+    for image_id, push_to in sorted(view.knows.loose_steps.items()):
+        key = object_key(IMAGE, image_id)
+        if key in building or key in view.knows.held or not _is_free(view, image_id):
+            continue
+        image = view.desired_images.get(image_id)
+        step = ClearBuild(
+            key=key,
+            name=image.name if image else image_id,
+            cause="the engine broke off its build",
+            image_id=image_id,
+            mark=naming.build_mark(view.knows.host_key, image_id, view.knows.host_id),
+            push_to=push_to,
+        )
+        plan.add(step)
+
+
+def _is_free(view: View, image_id: str) -> bool:
+    busy = view.is_busy(object_key(IMAGE, image_id))
+    return not busy and image_id not in view.knows.running_builds
+
+
+def asked_to_end(state: HostState, running_builds: Mapping[str, str]) -> tuple[CancelBuild, ...]:
+    """Builds at work that somebody cancelled: a wish that needs no look at the engine."""
+    return tuple(
+        CancelBuild(
+            key=object_key(IMAGE, image.id),
+            name=image.name,
+            cause=_CANCEL_REQUESTED,
+            image_id=image.id,
+            build_id=image.build.id,
+        )
+        for image in state.images
+        if image.build and image.build.cancel and running_builds.get(image.id) == image.build.id
+    )
 
 
 def workspace_image(view: View, spec: WorkspaceSpec) -> ImageState:
@@ -46,6 +106,8 @@ def workspace_image(view: View, spec: WorkspaceSpec) -> ImageState:
     if image is None:
         return ImageState(problem=f"Image {spec.image_ref} is not on this host.")
     record = build_record(view, image)
+    if refused := view.knows.refused.get(object_key(IMAGE, image.id)):
+        return ImageState(problem=refused)
     if record.status in {"failed", "cancelled"}:
         return ImageState(problem=_failed_sentence(image, record))
     if not is_settled(image.build, record):
@@ -65,23 +127,25 @@ def _diff_image(view: View, plan: PlanBuilder, image: DesiredImage) -> None:
     running = view.knows.running_builds.get(image.id)
     if running is not None:
         if running and (build is None or build.id != running):
-            cancel_build(
-                view, plan, image.id, running, name=image.name, cause="a newer build waits"
-            )
+            cancel_build(view, plan, image.id, running, name=image.name, cause=_OVERTAKEN)
         elif running and build and build.cancel:
-            cancel_build(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
+            cancel_build(view, plan, image.id, build.id, name=image.name, cause=_CANCEL_REQUESTED)
         elif running and image.kind == "snapshot" and not _has_source(view, image):
             cause = "the workspace is gone"
             cancel_build(view, plan, image.id, running, name=image.name, cause=cause)
         return
     if view.is_busy(object_key(IMAGE, image.id)):
         return
+    if refused := view.knows.refused.get(object_key(IMAGE, image.id)):
+        if build and not is_settled(build, record):
+            plan.findings.append(_not_begun(image, build, "failed", refused))
+        return
     if build and not is_settled(build, record):
         if image.kind == "snapshot":
             # Its turn comes after the workspaces.
             return
         if build.cancel:
-            cancel_build(view, plan, image.id, build.id, name=image.name, cause="cancel requested")
+            cancel_build(view, plan, image.id, build.id, name=image.name, cause=_CANCEL_REQUESTED)
         elif view.desired.settings.enabled and image.enabled:
             _make(view, plan, image, build)
         return
@@ -167,7 +231,8 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         credential=_as_credential(image.credential),
         push_to=image.reference if image.push else "",
         push_credential=credential_for(image.reference, image.credential),
-        resumed=build_record(view, image).status == "started",
+        resumed=image.id in view.knows.loose_steps
+        or build_record(view, image).status == "started",
     )
 
 
@@ -217,9 +282,11 @@ def is_settled(build: DesiredBuild | None, record: BuildRecord) -> bool:
 
 
 def waits_for_disk(view: View, image: DesiredImage, build: DesiredBuild) -> BuildFinding:
-    return BuildFinding(
-        image_id=image.id, build_id=build.id, status="pending", message=view.knows.disk_low
-    )
+    return _not_begun(image, build, "pending", view.knows.disk_low)
+
+
+def _not_begun(image: DesiredImage, build: DesiredBuild, status: str, why: str) -> BuildFinding:
+    return BuildFinding(image_id=image.id, build_id=build.id, status=status, message=why)
 
 
 def _failed_sentence(image: DesiredImage, record: BuildRecord) -> str:

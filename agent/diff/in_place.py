@@ -48,7 +48,7 @@ def _attachments(
     event = "connect" if edited else "heal"
     for network in networks:
         place = by_id.get(network.id) if network.id else None
-        if place and chain.name in place.aliases:
+        if place and chain.alias in place.aliases:
             continue
         told = event
         if place:
@@ -56,7 +56,7 @@ def _attachments(
             # A new alias is part of a rename, which has its own row.
             told = "" if edited else event
         waits = after if network.node is None else (*after, network.node)
-        after = (chain.connect(here, network, alias=chain.name, after=waits, event=told),)
+        after = (chain.connect(here, network, alias=chain.alias, after=waits, event=told),)
         event = event if not told else ""
     if not networks and _default(chain) and not _on_default(container):
         # Without networks of its own a workspace sits on the engine's default bridge.
@@ -87,7 +87,10 @@ def _network_changes(chain: Chain, container: ObservedContainer) -> tuple[FieldC
     for place in container.attachments:
         network = known.get(place.network_id)
         label = network.labels.get(naming.LABEL_NETWORK, "") if network else ""
-        if label or place.network_name != _DEFAULT_NETWORK:
+        shared = chain.view.desired.settings.router.network
+        if network is not None and chain.view.is_platform_network(network):
+            continue
+        if label or place.network_name not in (_DEFAULT_NETWORK, shared):
             before.append(label or place.network_name)
     after = sorted(set(chain.workspace.spec.network_ids))
     return (FieldChange(field="networks", old=sorted(before), new=after, effect="in_place"),)
@@ -100,6 +103,8 @@ def _may_leave(chain: Chain, place: Attachment, networks: tuple[Ref, ...]) -> bo
         return False
     if place.network_name == _DEFAULT_NETWORK:
         return bool(networks)
+    if chain.view.is_platform_network(chain.view.networks_by_id[place.network_id]):
+        return True
     return place.network_name != chain.view.desired.settings.router.network
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _BUILT_IN = frozenset({"bridge", "host", "none"})
 _ANONYMOUS = re.compile(r"^[0-9a-f]{64}$")
 _MOST = 500
+# The agent itself and its overseer are nobody's leftovers.
+_OWN_PARTS = frozenset({naming.LABEL_AGENT, naming.LABEL_AGENT_ROLE})
 
 
 def find_leftovers(view: View) -> tuple[Leftover, ...]:
@@ -30,6 +32,8 @@ def _containers(view: View) -> list[Leftover]:
     found = []
     for container in view.observed.containers:
         workspace_id = container.labels.get(naming.LABEL_WORKSPACE, "")
+        if view.owns_prerequisite(container) or _OWN_PARTS & container.labels.keys():
+            continue
         if not view.owns_container(container):
             reason = _stranger(container.labels)
         elif workspace_id not in view.desired_workspaces and not _ordered(view, workspace_id):
@@ -51,7 +55,7 @@ def _networks(view: View) -> list[Leftover]:
     found = []
     for network in view.observed.networks:
         network_id = network.labels.get(naming.LABEL_NETWORK, "")
-        if network.name in _BUILT_IN:
+        if network.name in _BUILT_IN or view.is_platform_network(network):
             continue
         if not view.owns_network(network):
             reason = _stranger(network.labels)
@@ -67,9 +71,10 @@ def _networks(view: View) -> list[Leftover]:
 
 def _volumes(view: View) -> list[Leftover]:
     found = []
+    platform = {m.source for p in view.desired.prerequisites for m in p.spec.mounts}
     for volume in view.observed.volumes:
         volume_id = volume.labels.get(naming.LABEL_VOLUME, "")
-        if _ANONYMOUS.match(volume.name):
+        if _ANONYMOUS.match(volume.name) or volume.name in platform:
             continue
         if not view.owns_volume(volume):
             reason = _stranger(volume.labels)

@@ -1,4 +1,4 @@
-"""The name of a living container: when it can be taken, and who steps aside for whom."""
+"""The name of a container: when it can be taken, and who steps aside for whom."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def rename(chain: Chain, container: ObservedContainer) -> tuple[int, ...]:
-    """The steps that give it its name. One whose name somebody else holds keeps running under its
+    """The steps that give it its name. One whose name somebody else holds stays under its
     present one, unless the two wait for each other."""
     wanted = naming.container_name(chain.name)
     aside = naming.aside_container_name(chain.workspace.id)

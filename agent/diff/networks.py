@@ -55,7 +55,8 @@ def _diff_network(view: View, plan: PlanBuilder, network: DesiredNetwork) -> Rea
 
 
 def _problem(view: View, network: DesiredNetwork, found: ObservedNetwork | None) -> str:
-    held = view.knows.held.get(object_key(NETWORK, network.id))
+    key = object_key(NETWORK, network.id)
+    held = view.knows.refused.get(key) or view.knows.held.get(key)
     if held:
         return held
     if network.driver not in _DRIVERS:

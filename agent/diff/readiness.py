@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 from agent.diff.chains import Parts
 from agent.diff.images import workspace_image
+from agent.diff.links import uses_links
 from agent.diff.networks import Ready
-from agent.diff.status import finding
+from agent.diff.routing import router_network
+from agent.diff.status import finding, lost_gpus
+from agent.steps import Ref
 
 if TYPE_CHECKING:
     from agent.diff.cleanup import Removals
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
     from agent.observed import ObservedContainer
     from agent.plan import PlanBuilder
     from agent.protocol.state import DesiredWorkspace
-    from agent.steps import Ref
 
 
 class Readiness:
@@ -28,12 +30,14 @@ class Readiness:
         *,
         networks: dict[str, Ready],
         volumes: dict[str, Ready],
+        links: dict[str, Ready],
         removals: Removals,
     ) -> None:
         self._view = view
         self._plan = plan
         self._networks = networks
         self._volumes = volumes
+        self._links = links
         self._removals = removals
 
     def parts(self, workspace: DesiredWorkspace, main: ObservedContainer | None) -> Parts | None:
@@ -44,6 +48,11 @@ class Readiness:
             return None
         if workspace.spec.nested_virtualization and not self._view.knows.has_kvm:
             message = "Nested virtualisation needs /dev/kvm, which this host does not have."
+            self._blocked(workspace, main, message, waiting=False)
+            return None
+        lost = lost_gpus(self._view, workspace)
+        if lost:
+            message = f"This host has no GPU {', '.join(lost)}, or it does not answer any more."
             self._blocked(workspace, main, message, waiting=False)
             return None
         networks = self.network_refs(workspace, main)
@@ -69,11 +78,23 @@ class Readiness:
                 self._blocked(workspace, main, ready.problem, waiting=ready.waiting)
                 return None
             refs.append(ready.ref)
+        to_router = self._to_router(workspace)
+        if to_router is not None and all(ref != to_router for ref in refs):
+            refs.append(to_router)
         return tuple(refs)
+
+    def _to_router(self, workspace: DesiredWorkspace) -> Ref | None:
+        if uses_links(self._view):
+            return self._links.get(workspace.id, Ready()).ref
+        shared = router_network(self._view, workspace)
+        return Ref(id=shared.id) if shared is not None else None
 
     def _awaited(self, workspace: DesiredWorkspace) -> tuple[int, ...]:
         ids = set(workspace.spec.network_ids)
-        return tuple(node for id_ in sorted(ids) for node in self._networks[id_].after)
+        link = self._links.get(workspace.id, Ready())
+        return link.after + tuple(
+            node for id_ in sorted(ids) for node in self._networks[id_].after
+        )
 
     def free_name(self, workspace: DesiredWorkspace, name: str) -> tuple[int, ...] | None:
         """Steps that free the name; None (and a finding) when somebody else keeps it."""

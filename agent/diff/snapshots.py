@@ -12,7 +12,7 @@ from agent.protocol import naming
 from agent.steps import IMAGE, WORKSPACE, RemoveImage, SnapshotImage
 
 if TYPE_CHECKING:
-    from agent.observed import ObservedContainer
+    from agent.observed import ObservedContainer, ObservedImage
     from agent.plan import PlanBuilder
     from agent.protocol.state import DesiredBuild, DesiredImage, DesiredWorkspace
 
@@ -41,10 +41,9 @@ def diff_snapshots(view: View, plan: PlanBuilder) -> None:
             continue
         if view.is_busy(object_key(IMAGE, image.id)):
             continue
-        if is_settled(image.build, build_record(view, image)):
-            _clear(view, plan, image, image.build)
-        else:
+        if not is_settled(image.build, build_record(view, image)):
             _diff(view, plan, image, image.build)
+    _clear(view, plan)
 
 
 def _diff(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuild) -> None:
@@ -116,30 +115,54 @@ def _secret_names(workspace: DesiredWorkspace, main: ObservedContainer | None) -
     return tuple(sorted(names))
 
 
-def _clear(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuild) -> None:
+def _clear(view: View, plan: PlanBuilder) -> None:
     """The engine cannot be stopped in the middle of a commit: what it made of one that was given
     up goes, or it would lie there without anybody knowing."""
-    if build_record(view, image).status not in {"failed", "cancelled"}:
-        return
-    found = view.image_at(image.ref)
-    if found is None or found.labels.get(naming.LABEL_BUILD) != build.id:
-        return
-    if not view.is_signed(found.labels, IMAGE, naming.LABEL_IMAGE):
-        return
-    if any(container.image_id == found.id for container in view.observed.containers):
-        return
-    key = object_key(IMAGE, image.id)
-    if key in view.knows.held:
-        return
-    step = RemoveImage(
-        key=key,
-        name=image.name,
-        cause="left by a snapshot that was given up",
-        ref=image.ref,
-        tombstone_id="",
-    )
-    # Not part of the cleanup, which leaves alone whatever the document still names.
-    plan.add(step)
+    at_work = {node.step.key for node in plan.nodes} | view.knows.busy | view.knows.held.keys()
+    used = {container.image_id for container in view.observed.containers}
+    for found in sorted(view.observed.images, key=lambda i: i.id):
+        if naming.LABEL_BUILD not in found.labels or found.id in used:
+            continue
+        image_id = found.labels.get(naming.LABEL_IMAGE, "")
+        if image_id in view.knows.running_builds or object_key(IMAGE, image_id) in at_work:
+            continue
+        if view.is_signed(found.labels, IMAGE, naming.LABEL_IMAGE):
+            _remove_given_up(view, plan, found, image_id)
+
+
+def _remove_given_up(view: View, plan: PlanBuilder, found: ObservedImage, image_id: str) -> None:
+    image = view.desired_images.get(image_id)
+    for ref in _given_up(view, found, image):
+        if view.image_at(ref) is not found:
+            continue
+        step = RemoveImage(
+            key=object_key(IMAGE, image_id),
+            name=image.name if image else image_id,
+            cause="left by a snapshot that was given up",
+            ref=ref,
+            tombstone_id="",
+        )
+        # Not part of the cleanup, which leaves alone whatever the document still names.
+        plan.add(step)
+
+
+def _given_up(view: View, found: ObservedImage, image: DesiredImage | None) -> tuple[str, ...]:
+    """Names under which it is of no use. What is only committed is nobody's data but a stage on
+    the way, with the secrets beside it: it goes however its snapshot ended, and with the last
+    word of that here, the image as well."""
+    build_id, image_id = found.labels[naming.LABEL_BUILD], found.labels[naming.LABEL_IMAGE]
+    record = view.knows.builds.get(build_id)
+    ref = naming.build_ref(image_id)
+    failed = record is not None and record.status in {"failed", "cancelled"}
+    if image and image.build and image.build.id == build_id:
+        if not is_settled(image.build, build_record(view, image)):
+            return ()
+    elif image is None and view.knows.hold_removals:
+        return ()
+    elif record is None or record.image_id != image_id:
+        failed = False
+    committed = tuple(t for t in found.tags if t.startswith(naming.commit_prefix(ref)))
+    return (*committed, ref) if failed else committed
 
 
 def _was_begun(view: View, image: DesiredImage) -> bool:

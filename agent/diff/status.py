@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent.plan import WorkspaceFinding
 
 if TYPE_CHECKING:
+    from agent.diff.view import View
     from agent.observed import ObservedContainer
     from agent.protocol.state import DesiredWorkspace
 
@@ -31,6 +33,27 @@ def workspace_finding(
     if status == "stopped" and not enabled:
         message = DISABLED_MESSAGE
     return finding(workspace, container, status=status, message=message)
+
+
+def lost_gpus(view: View, workspace: DesiredWorkspace) -> tuple[str, ...]:
+    """Cards of this workspace that the host does not have, or has no more."""
+    present, wanted = view.knows.gpus, workspace.spec.gpus
+    if present is None or wanted is None:
+        return ()
+    return tuple(sorted(set(wanted.device_ids) - present))
+
+
+def without_gpus(found: WorkspaceFinding, lost: tuple[str, ...]) -> WorkspaceFinding:
+    """A container goes on when its card is gone, and all that it computes there fails."""
+    if not lost or found.status != "running":
+        return found
+    return replace(
+        found,
+        status="error",
+        health="unhealthy",
+        message=f"The container runs, but its GPU {', '.join(lost)} is lost: it does not answer "
+        "any more. Reset the card or the host, or redeploy to get another one.",
+    )
 
 
 def finding(

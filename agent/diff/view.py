@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent.diff.stored import read_stored
 from agent.image_refs import familiar
 from agent.protocol import naming
-from agent.steps import NETWORK, VOLUME, WORKSPACE
+from agent.steps import NETWORK, PREREQUISITE, VOLUME, WORKSPACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,7 @@ class BuildRecord:
 
     status: str
     message: str = ""
+    image_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,11 @@ class Knowledge:
     cancelling: frozenset[str] = frozenset()
     builds: Mapping[str, BuildRecord] = field(default_factory=dict)
     made_images: frozenset[str] = frozenset()
+    # Engine id -> image of what this agent pulled and the engine has not refused to give.
+    pulled: Mapping[str, str] = field(default_factory=dict)
+    # Images of whose builds the engine may have left the containers of steps, and the name that
+    # each was to be pushed by.
+    loose_steps: Mapping[str, str] = field(default_factory=dict)
     busy: frozenset[str] = frozenset()
     # Object key -> why it waits; only entries whose backoff is still in force.
     held: Mapping[str, str] = field(default_factory=dict)
@@ -68,8 +74,14 @@ class Knowledge:
     # Workspaces whose removal the brake held before.
     latched: frozenset[str] = frozenset()
     has_kvm: bool = True
+    # Ids and indexes of the GPUs that answer now; None while nobody can tell.
+    gpus: frozenset[str] | None = None
+    # Which router was last given which routes.
+    routes: str = ""
     # Why no pull, build or snapshot may begin, or empty.
     disk_low: str = ""
+    # Object key -> why this host's own policy refuses it.
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def object_key(kind: str, object_id: str) -> str:
@@ -142,10 +154,34 @@ class View:
                 found.setdefault(workspace_id, []).append(container)
         return {workspace_id: tuple(containers) for workspace_id, containers in found.items()}
 
+    def owns_prerequisite(self, container: ObservedContainer) -> bool:
+        """A container of the platform itself; its name follows from its kind."""
+        kind = container.labels.get(naming.LABEL_PREREQUISITE, "")
+        if not kind or naming.LABEL_WORKSPACE in container.labels:
+            return False
+        if container.id in self.knows.owned_ids:
+            return True
+        signed = self.is_signed(container.labels, PREREQUISITE, naming.LABEL_PREREQUISITE)
+        return signed and container.name == naming.prerequisite_name(kind)
+
     def owns_network(self, network: ObservedNetwork) -> bool:
         if network.id in self.knows.owned_ids:
             return True
         return self.is_signed(network.labels, NETWORK, naming.LABEL_NETWORK)
+
+    def is_platform_network(self, network: ObservedNetwork) -> bool:
+        """One that was made for a prerequisite."""
+        return self.is_signed(network.labels, PREREQUISITE, naming.LABEL_PREREQUISITE)
+
+    def users_of(self, network: ObservedNetwork) -> tuple[str, ...]:
+        """Containers on it, by id."""
+        return tuple(
+            sorted(
+                container.id
+                for container in self.observed.containers
+                if any(place.network_id == network.id for place in container.attachments)
+            )
+        )
 
     def owns_volume(self, volume: ObservedVolume) -> bool:
         return self.is_signed(volume.labels, VOLUME, naming.LABEL_VOLUME)
@@ -174,6 +210,10 @@ class View:
 
     def image_at(self, ref: str) -> ObservedImage | None:
         return self.images_by_ref.get(ref) or self.images_by_ref.get(familiar(ref))
+
+    @cached_property
+    def prerequisite_keys(self) -> frozenset[str]:
+        return frozenset(object_key(PREREQUISITE, p.kind) for p in self.desired.prerequisites)
 
     @cached_property
     def desired_workspaces(self) -> dict[str, DesiredWorkspace]:

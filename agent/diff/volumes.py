@@ -23,16 +23,23 @@ def diff_volumes(view: View, plan: PlanBuilder) -> dict[str, Ready]:
 
 
 def _diff_volume(view: View, plan: PlanBuilder, volume: DesiredVolume) -> Ready:
+    key = object_key(VOLUME, volume.id)
+    refused = view.knows.refused.get(key)
+    if refused:
+        _report(plan, volume, "error", message=refused)
+        return Ready(problem=f"Volume {volume.name} is not ready: {refused}")
     if volume.kind == "bind":
         # The host's own folder: the engine checks it when a container wants it.
         _report(plan, volume, "created")
         return Ready()
-    key = object_key(VOLUME, volume.id)
     if view.is_busy(key):
         return Ready(problem=f"Waiting for volume {volume.name}.", waiting=True)
     name = naming.volume_name(volume.name)
     found = view.volumes_by_name.get(name)
     if found is not None and view.owns_volume(found):
+        holder = found.labels[naming.LABEL_VOLUME]
+        if holder != volume.id:
+            return _held_by_another(view, plan, volume, holder)
         _report(plan, volume, "created", engine_id=name)
         return Ready()
     problem = view.knows.held.get(key, "")
@@ -51,6 +58,21 @@ def _diff_volume(view: View, plan: PlanBuilder, volume: DesiredVolume) -> Ready:
         request=VolumeRequest(name=name, labels=labels),
     )
     return Ready(after=(plan.add(step),))
+
+
+def _held_by_another(view: View, plan: PlanBuilder, volume: DesiredVolume, holder: str) -> Ready:
+    """The name was given on, the data is not: it belongs to whoever had the name before."""
+    ordered = any(t.kind == VOLUME and t.object_id == holder for t in view.desired.tombstones)
+    if ordered:
+        status, problem = "pending", "It waits until a deleted volume of this name is removed."
+    else:
+        status = "error"
+        problem = (
+            "Its name is held by another volume, which was never ordered to be removed. Choose "
+            f"another name, or have {naming.volume_name(volume.name)} removed on the host."
+        )
+    _report(plan, volume, status, message=problem)
+    return Ready(problem=f"Volume {volume.name} is not ready: {problem}", waiting=ordered)
 
 
 def _report(

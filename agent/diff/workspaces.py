@@ -11,10 +11,17 @@ from agent.diff.chains import (
     replace_without_downtime,
     swap,
 )
+from agent.diff.container import network_alias
 from agent.diff.current import changes_of, containers_of, is_current, was_edited
 from agent.diff.in_place import in_place
+from agent.diff.names import rename
 from agent.diff.snapshots import interrupted_commits
-from agent.diff.status import is_crash_looping, workspace_finding
+from agent.diff.status import (
+    is_crash_looping,
+    lost_gpus,
+    without_gpus,
+    workspace_finding,
+)
 from agent.diff.view import View, object_key
 from agent.protocol import naming
 from agent.protocol.compare import replaces_without_downtime
@@ -54,9 +61,18 @@ class WorkspaceDiff:
             self._ready.find(workspace, main, status="error", message=message)
             return
         enabled = self._view.desired.settings.enabled
-        held = self._view.knows.held.get(object_key(WORKSPACE, workspace.id))
-        if held and enabled:
-            self._ready.find(workspace, main, status="error", message=held)
+        key, knows = object_key(WORKSPACE, workspace.id), self._view.knows
+        # What the host's policy refuses is left as it is, unless it is to stop.
+        refused = workspace.desired_state == "running" and knows.refused.get(key)
+        problem = refused or knows.held.get(key)
+        if problem == "" and enabled:
+            # It waits, and its status stays: the engine broke off once, which is no error of it.
+            return
+        if problem and enabled:
+            self._ready.find(workspace, main, status="error", message=problem)
+            return
+        if workspace.blocked and enabled and workspace.desired_state == "running":
+            self._ready.find(workspace, main, status="error", message=workspace.blocked)
             return
         for container in (main, *spares):
             if container and container.id not in self._view.knows.owned_ids:
@@ -98,6 +114,9 @@ class WorkspaceDiff:
                 cause, event = "started outside Trailer", "heal"
             chain = self._chain(workspace, cause)
             chain.stop(main, begins="stopping", event=event)
+        elif main and enabled and rename(self._chain(workspace, ""), main):
+            # At once and not only with its next start: another workspace may want its old name.
+            return
         elif not spares:
             self._plan.findings.append(
                 workspace_finding(
@@ -128,7 +147,7 @@ class WorkspaceDiff:
         new, joined = chain.create(
             parts,
             container_name=naming.container_name(workspace.spec.name),
-            alias=workspace.spec.name,
+            alias=network_alias(workspace),
             event="heal" if removed_by_hand else "create",
             after=after,
         )
@@ -168,7 +187,9 @@ class WorkspaceDiff:
         in_place(self._chain(workspace, ""), main, networks)
         if len(self._plan.nodes) == before and not spares:
             now = self._view.now
-            self._plan.findings.append(workspace_finding(workspace, main, now=now))
+            found = workspace_finding(workspace, main, now=now)
+            found = without_gpus(found, lost_gpus(self._view, workspace))
+            self._plan.findings.append(found)
             if is_crash_looping(main, now=now):
                 self._plan.recheck(5.0)
 
@@ -238,6 +259,6 @@ def _stands_ready(workspace: DesiredWorkspace, spare: ObservedContainer, parts: 
     """Made for a swap and complete: never started, on all its networks under its alias."""
     if spare.state != "created" or parts.after:
         return False
-    name = workspace.spec.name
+    name = network_alias(workspace)
     joined = {place.network_id for place in spare.attachments if name in place.aliases}
     return all(ref.id in joined for ref in parts.networks)

@@ -8,7 +8,9 @@ from agent.apply.executor import Executor
 from agent.apply.failures import Failures
 from agent.apply.ops import Ops
 from agent.apply.reporter import Reporter
+from agent.health import HealthFile, health_path
 from agent.host_facts import has_kvm
+from agent.host_policy import FILE_NAME, load_policy
 from agent.loop.parts import Parts
 from agent.loop.session import Session
 from agent.loop.target import Target
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Config
+    from agent.host_policy import HostPolicy
     from agent.runtime.port import Runtime
     from agent.server.port import Server
     from agent.store.database import Database
@@ -44,8 +47,10 @@ def make_parts(
 ) -> Parts:
     journal, outbox = Journal(database), Outbox(database)
     reporter, failures, wake = Reporter(outbox), Failures(), Wake()
-    target = Target(config.state_dir, database)
-    session = Session(server, runtime, target, on_open=on_session)
+    policy = _policy(config)
+    target = Target(config.state_dir, database, policy)
+    health = HealthFile(health_path(config.state_dir, config.health_file))
+    session = Session(server, runtime, target, on_open=on_session, on_signed_in=health.signed_in)
     disk = DiskBrake(root=lambda: runtime.data_root, settings=target.settings, free=free_bytes)
     previous = PreviousLogs(config.state_dir, runtime)
     works = Works(
@@ -72,12 +77,28 @@ def make_parts(
         works=works,
         disk=disk,
         executor=Executor(Ops(runtime, journal, works, previous), workers=config.engine_workers),
-        sessions=Sessions(
-            runtime=runtime,
-            containers=Containers(runtime, journal, target),
-            previous=previous,
-            files=TerminalFiles(config.state_dir),
-        ),
+        sessions=_sessions(config, runtime, journal, target, previous),
         wake=wake,
+        health=health,
+        policy=policy,
         has_kvm=has_kvm(),
+    )
+
+
+def _sessions(
+    config: Config, runtime: Runtime, journal: Journal, target: Target, previous: PreviousLogs
+) -> Sessions:
+    return Sessions(
+        runtime=runtime,
+        containers=Containers(runtime, journal, target),
+        previous=previous,
+        files=TerminalFiles(config.state_dir),
+    )
+
+
+def _policy(config: Config) -> HostPolicy:
+    return load_policy(
+        config.policy_path or config.state_dir / FILE_NAME,
+        required=config.policy_path is not None,
+        kept_paths=(str(config.state_dir.resolve()),),
     )

@@ -7,9 +7,12 @@ left to the next cycle; only the newest cycle cleans; an engine error is never a
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from typing import TYPE_CHECKING
 
 from agent import clock
+from agent.diff.images import asked_to_end
 from agent.diff.view import Knowledge
 from agent.diff.workspaces import STUCK_AFTER
 from agent.errors import AgentError, EngineError
@@ -18,11 +21,9 @@ from agent.planner import make_plan
 from agent.protocol import naming
 from agent.protocol.report import CycleReport
 from agent.runtime.port import Look
-from agent.steps import WORKSPACE
+from agent.steps import PREREQUISITE, WORKSPACE
 
 if TYPE_CHECKING:
-    import threading
-
     from agent.apply.executor import Execution
     from agent.loop.parts import Parts
     from agent.loop.wake import Reasons
@@ -39,7 +40,10 @@ _RETRY_LOOK = 2.0
 class CycleLoop:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._number = parts.journal.cycle_number()
+        # Numbers are given to cycles and to work beside them, which has a thread of its own.
+        self._numbers = threading.Lock()
+        self._given = parts.journal.cycle_number()
+        self._number = self._given
         self._last_full = 0.0
         self._recheck_at: float | None = None
         self._retry_look_at: float | None = None
@@ -73,6 +77,13 @@ class CycleLoop:
             due.append(self._parts.target.settings().reconcile_interval)
         return max(0.01, min(due))
 
+    def take_number(self) -> int:
+        """For work beside the cycles that is told like one."""
+        with self._numbers:
+            self._given += 1
+            self._parts.journal.save_cycle_number(self._given)
+            return self._given
+
     # --- one cycle ---
 
     def cycle(self, reasons: Reasons) -> Execution | None:
@@ -82,12 +93,16 @@ class CycleLoop:
             self._last_full = clock.monotonic()
             return None
         # From here on an older cycle leaves its cleanup to this one.
-        self._number += 1
+        with self._numbers:
+            self._given += 1
+            self._number = self._given
         started_at, calls = clock.timestamp(), parts.runtime.calls
         full = reasons.full or self._must_be_full
         full = full or clock.monotonic() - self._last_full >= FULL_LOOK
         trigger = ",".join(reasons.names) or ("full" if full else "due")
         knows = self._knowledge(state)
+        # Before the look: an engine that is busy with a build answers late.
+        parts.works.cut_short(asked_to_end(state, knows.running_builds))
         try:
             observed = parts.runtime.observe(self._look(state, knows, reasons, full=full))
         except EngineError as problem:
@@ -96,6 +111,8 @@ class CycleLoop:
         self._looked(full=full)
         plan = make_plan(state, observed, knows, now=clock.utc_now())
         self._remember(state, observed, plan)
+        if gone := knows.pulled.keys() - {image.id for image in observed.images}:
+            parts.journal.pulls_gone(gone)
         adopted = frozenset(container_id for _, container_id in plan.adopted)
         parts.subjects.saw(observed.containers, knows.owned_ids | adopted)
         for finding in plan.findings:
@@ -121,6 +138,9 @@ class CycleLoop:
             stuck_ids=self._stuck(),
             builds=journal.builds,
             made_images=journal.made_images,
+            pulled=journal.pulled,
+            loose_steps=journal.loose_steps,
+            routes=journal.routes,
             running_builds=parts.works.running_builds(),
             cancelling=parts.works.cancelling(),
             busy=parts.executor.busy_keys() | parts.works.busy_keys(),
@@ -129,7 +149,9 @@ class CycleLoop:
             brake_released=parts.target.brake_is_released(state),
             latched=parts.target.latched(),
             has_kvm=parts.has_kvm,
+            gpus=parts.gpus.present(),
             disk_low=parts.disk.message(),
+            refused=parts.policy.refusals(state, resolve=os.path.realpath),
         )
 
     def _stuck(self) -> frozenset[str]:
@@ -138,6 +160,7 @@ class CycleLoop:
 
     def _look(self, state: HostState, knows: Knowledge, reasons: Reasons, *, full: bool) -> Look:
         names = {naming.container_name(workspace.spec.name) for workspace in state.workspaces}
+        names |= {naming.prerequisite_name(item.kind) for item in state.prerequisites}
         return Look(
             container_names=frozenset(names),
             container_ids=knows.owned_ids,
@@ -148,6 +171,7 @@ class CycleLoop:
 
     def _looked(self, *, full: bool) -> None:
         now = clock.monotonic()
+        self._parts.health.looked()
         if full:
             self._last_full = now
             self._must_be_full = False
@@ -166,6 +190,11 @@ class CycleLoop:
             frozenset(container.id for container in observed.containers),
             wanted=frozenset(workspace.id for workspace in state.workspaces),
         )
+        parts.journal.forget_absent(
+            PREREQUISITE,
+            frozenset(c.id for c in observed.containers) | {n.id for n in observed.networks},
+            wanted=frozenset(),
+        )
         going = {c.id for c in observed.containers if c.state in {"removing", "dead"}}
         now = clock.monotonic()
         self._going_since = {i: self._going_since.get(i, now) for i in going}
@@ -183,7 +212,8 @@ class CycleLoop:
     def _execute(
         self, plan: Plan, state: HostState, *, trigger: str, started_at: str, calls: int
     ) -> Execution:
-        self._parts.journal.save_cycle_number(self._number)
+        with self._numbers:
+            self._parts.journal.save_cycle_number(self._given)
         log.info("cycle %d (%s):\n%s", self._number, trigger, plan.render())
         number = self._number
         watcher = CycleWatcher(
@@ -221,9 +251,11 @@ class CycleLoop:
         )
 
     def _tell_held(self, plan: Plan, *, trigger: str, started_at: str) -> None:
-        if not plan.message or plan.message == self._parts.held_message:
+        if plan.message == self._parts.held_message:
             return
         self._parts.held_message = plan.message
+        if not plan.message:
+            return
         self._report(
             trigger=trigger,
             started_at=started_at,

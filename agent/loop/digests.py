@@ -62,6 +62,13 @@ class DigestWatch:
         """The document or the settings changed."""
         self._wake.set()
 
+    def look_at_all(self) -> None:
+        """Now, whatever the interval says."""
+        with self._lock:
+            for watched in self._watched.values():
+                watched.due_at = clock.monotonic()
+        self._wake.set()
+
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self._wake.clear()

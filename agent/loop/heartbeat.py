@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent import clock
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agent.host_facts import Facts
     from agent.loop.session import Session
     from agent.loop.target import Target
+    from agent.metrics.gpu_shelf import GpuShelf
     from agent.metrics.subjects import Subjects
     from agent.protocol.metrics import Metrics
     from agent.runtime.port import Runtime
@@ -31,6 +33,18 @@ log = logging.getLogger(__name__)
 
 # Seconds after which a resting loop sees that its interval has changed.
 _LOOK_AT_SETTINGS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """The image the agent runs from, and what became of the newest try to replace it. `order` is
+    the server's that it was for."""
+
+    running: str = ""
+    image_id: str = ""
+    tried: str = ""
+    message: str = ""
+    order: int = 0
 
 
 class HeartbeatLoop:
@@ -46,6 +60,9 @@ class HeartbeatLoop:
         subjects: Subjects,
         trouble: Callable[[], str],
         on_settings: Callable[[], None],
+        gpus: GpuShelf,
+        on_gpus: Callable[[], None],
+        update: Callable[[], Update] = Update,
     ) -> None:
         self._server = server
         self._session = session
@@ -53,9 +70,12 @@ class HeartbeatLoop:
         self._runtime = runtime
         self._trouble = trouble
         self._on_settings = on_settings
-        gpus = GpuReader()
-        self._facts = HostFacts(gpus)
-        self._sampler = Sampler(subjects=subjects, runtime=runtime, gpus=gpus)
+        self._update = update
+        reader = GpuReader()
+        self._shelf = gpus
+        self._on_gpus = on_gpus
+        self._facts = HostFacts(reader)
+        self._sampler = Sampler(subjects=subjects, runtime=runtime, gpus=reader)
         self._sampling_failed = False
         self._next_beat = 0.0
         self._engine: EngineInfo | None = None
@@ -101,7 +121,10 @@ class HeartbeatLoop:
     def beat(self) -> None:
         self._beat_now.clear()
         facts = self._facts.read(self._runtime.data_root)
+        if self._shelf.saw(facts.gpus_present):
+            self._on_gpus()
         message = self._runtime.health().message or self._trouble()
+        update = self._update()
         reply = self._server.heartbeat(
             Heartbeat(
                 epoch=self._session.epoch(),
@@ -117,6 +140,11 @@ class HeartbeatLoop:
                 agent_time=clock.timestamp(),
                 message=message,
                 metrics=self._metrics(facts),
+                agent_image=update.running,
+                update_image=update.tried,
+                update_message=update.message,
+                agent_image_id=update.image_id,
+                update_order=update.order,
             )
         )
         self._next_beat = reply.next_beat

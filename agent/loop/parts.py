@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agent.metrics.gpu_shelf import GpuShelf
 from agent.metrics.subjects import Subjects
 
 if TYPE_CHECKING:
     from agent.apply.executor import Executor
     from agent.apply.failures import Failures
     from agent.apply.reporter import Reporter
+    from agent.health import HealthFile
+    from agent.host_policy import HostPolicy
     from agent.loop.session import Session
     from agent.loop.target import Target
     from agent.loop.wake import Wake
@@ -40,7 +43,10 @@ class Parts:
     executor: Executor
     sessions: Sessions
     wake: Wake
+    health: HealthFile
+    policy: HostPolicy
     has_kvm: bool = True
+    gpus: GpuShelf = field(default_factory=GpuShelf)
     subjects: Subjects = field(default_factory=Subjects)
     # The last brake message that was told, so that a held cleanup is told once.
     held_message: str = ""

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from agent.clock import Backoff
-from agent.errors import RejectedDocument, ServerError, Superseded
+from agent.errors import RejectedDocument, Revoked, ServerError, Superseded
 from agent.loop.session import pause_after
 from agent.store.document import read_document
 
@@ -56,10 +56,13 @@ class PollLoop:
                 raise
             except ServerError as problem:
                 log.warning("state not fetched: %s", problem)
+                if isinstance(problem, Revoked):
+                    self._session.signed_in(False)
                 # A nudge proves that the server is back: it may end the pause.
                 self._nudged.wait(pause_after(problem, backoff))
                 continue
             backoff.reset()
+            self._session.signed_in(True)
             self._nudged.wait(self._target.settings().reconcile_interval)
 
     def poll(self) -> None:

@@ -29,12 +29,19 @@ class Session:
     """`epoch` is 0 until the server has opened a session."""
 
     def __init__(
-        self, server: Server, runtime: Runtime, target: Target, *, on_open: Callable[[], None]
+        self,
+        server: Server,
+        runtime: Runtime,
+        target: Target,
+        *,
+        on_open: Callable[[], None],
+        on_signed_in: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._server = server
         self._runtime = runtime
         self._target = target
         self._on_open = on_open
+        self.signed_in = on_signed_in
         self._epoch = 0
         self.opened = threading.Event()
 
@@ -54,6 +61,7 @@ class Session:
         self._target.apply_settings(reply.settings)
         self._epoch = reply.epoch
         log.info("session open: host %r epoch %d", reply.host_name, reply.epoch)
+        self.signed_in(True)
         self._on_open()
         self.opened.set()
 

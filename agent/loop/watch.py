@@ -12,7 +12,7 @@ from agent.diff.status import workspace_finding
 from agent.diff.view import object_key
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound
 from agent.protocol.report import CycleReport
-from agent.steps import NETWORK, VOLUME, WORKSPACE
+from agent.steps import NETWORK, PREREQUISITE, VOLUME, WORKSPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +71,8 @@ class CycleWatcher(Watcher):
             )
 
     def step_succeeded(self, step: Step, engine_id: str) -> None:
+        # The engine may tell of it after the next look, which must not trust its memory then.
+        self._parts.wake.note(engine_id)
         self._parts.reporter.step_succeeded(step, engine_id)
         row = ledger_row(step)
         if row is not None:
@@ -136,11 +138,12 @@ class CycleWatcher(Watcher):
         away = isinstance(failure, EngineUnavailable)
         revision = self._revisions.get(key, 0)
         message = str(failure)
-        self._parts.failures.record(key, message, revision=revision)
         workspace = self._workspaces.get(key)
         tombstone = self._tombstones.get(key)
+        # An engine that does not answer says nothing about a workspace.
+        excused = away and workspace is not None
+        self._parts.failures.record(key, message, revision=revision, excused=excused)
         if away:
-            # An engine that does not answer says nothing about a workspace.
             return
         if workspace:
             self._parts.reporter.turn(
@@ -148,5 +151,5 @@ class CycleWatcher(Watcher):
             )
         elif tombstone:
             self._parts.reporter.tombstone_failed(tombstone.id, message)
-        elif kind in {NETWORK, VOLUME}:
+        elif kind in {NETWORK, VOLUME, PREREQUISITE}:
             self._parts.reporter.resource_failed(kind, object_id, message)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.metrics import texts
+from agent.metrics.connections import ConnectionReader
 from agent.metrics.counters import Counters
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class CgroupReader:
         self._proc = proc
         self._root = root
         self._known: dict[str, Folders] = {}
+        self._connections = ConnectionReader()
 
     def read(self, subject: Subject) -> Counters | None:
         folders = self._folders(subject)
@@ -55,10 +57,14 @@ class CgroupReader:
             network_rx_bytes=received,
             network_tx_bytes=sent,
             processes=texts.number(_text(folders.pids / "pids.current")),
+            connections=self._connections.read(
+                subject.container_id, self._proc / str(subject.pid) / "net"
+            ),
         )
 
     def forget_all_but(self, container_ids: set[str]) -> None:
         self._known = {i: known for i, known in self._known.items() if i in container_ids}
+        self._connections.begin(container_ids)
 
     def _folders(self, subject: Subject) -> Folders | None:
         known = self._known.get(subject.container_id)

@@ -31,6 +31,7 @@ class Counters:
     network_rx_bytes: int | None = None
     network_tx_bytes: int | None = None
     processes: int | None = None
+    connections: int | None = None
 
 
 def rate(before: float | None, now: float | None, seconds: float) -> float | None:
@@ -59,6 +60,7 @@ def workspace_sample(
         network_rx_rate=_whole(rate(before.network_rx_bytes, now.network_rx_bytes, seconds)),
         network_tx_rate=_whole(rate(before.network_tx_bytes, now.network_tx_bytes, seconds)),
         processes=now.processes,
+        connections=now.connections,
     )
 
 

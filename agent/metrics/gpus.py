@@ -27,24 +27,30 @@ class GpuReader:
         self._open = False
         self._closed_until = 0.0
 
-    def inventory(self) -> tuple[Gpu, ...]:
+    def inventory(self) -> tuple[Gpu, ...] | None:
+        """The cards that answer; None when nobody can tell, which is not the same as none."""
         return self._each(self._gpu)
 
     def samples(self) -> tuple[GpuSample, ...]:
-        return self._each(self._sample)
+        return self._each(self._sample) or ()
 
-    def _each(self, read: Callable[[int, Any], T]) -> tuple[T, ...]:
+    def _each(self, read: Callable[[int, Any], T]) -> tuple[T, ...] | None:
         if not self._opened():
-            return ()
+            return None
         nvml = self._nvml
         try:
-            return tuple(
-                read(index, nvml.nvmlDeviceGetHandleByIndex(index))
-                for index in range(nvml.nvmlDeviceGetCount())
-            )
+            found = (self._answered(read, index) for index in range(nvml.nvmlDeviceGetCount()))
+            return tuple(value for value in found if value is not None)
         except nvml.NVMLError:
             self._close()
-            return ()
+            return None
+
+    def _answered(self, read: Callable[[int, Any], T], index: int) -> T | None:
+        """A card that fell off the bus: the others are as they were."""
+        try:
+            return read(index, self._nvml.nvmlDeviceGetHandleByIndex(index))
+        except self._nvml.NVMLError_GpuIsLost:
+            return None
 
     def _opened(self) -> bool:
         if self._open:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+_OPEN, _LISTENS = "01", "0A"
+# A container that talks to itself, in the kernel's spelling of 127.0.0.1 and ::1.
+_LOOPBACK = frozenset(
+    {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+)
 # Made by the engine for containers: their traffic is counted at the containers already.
 ENGINE_INTERFACES = ("veth", "br-", "docker", "lo")
 
@@ -56,6 +61,36 @@ def io_stat_bytes(text: str) -> tuple[int, int]:
             if name in totals and value.isdecimal():
                 totals[name] += int(value)
     return totals["rbytes"], totals["wbytes"]
+
+
+def sockets_in_use(*tables: str) -> int | None:
+    """`/proc/<pid>/net/sockstat` and `sockstat6`: TCP sockets that are open or listen."""
+    found = None
+    for table in tables:
+        for line in table.splitlines():
+            name, _, rest = line.partition(":")
+            words = rest.split()
+            if name in {"TCP", "TCP6"} and words[:1] == ["inuse"] and words[1].isdecimal():
+                found = (found or 0) + int(words[1])
+    return found
+
+
+def open_connections(*tables: str) -> int:
+    """`/proc/<pid>/net/tcp` and `tcp6`: connections to ports that something listens on. What the
+    container has opened itself, say to a database, is not somebody who uses it."""
+    listening, open_to = set(), []
+    for table in tables:
+        for line in table.splitlines()[1:]:
+            words = line.split()
+            if len(words) < 4:
+                continue
+            port = words[1].rpartition(":")[2]
+            remote = words[2].rpartition(":")[0]
+            if words[3] == _LISTENS:
+                listening.add(port)
+            elif words[3] == _OPEN and remote not in _LOOPBACK:
+                open_to.append(port)
+    return sum(port in listening for port in open_to)
 
 
 def network_bytes(text: str, *, ignored: tuple[str, ...] = ("lo",)) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import msgspec
 from agent.protocol.report import FieldChange
 
 if TYPE_CHECKING:
-    from agent.protocol.spec import WorkspaceSpec
+    from agent.protocol.spec import MountSpec, WorkspaceSpec
 
 NONE: Final = "none"
 IN_PLACE: Final = "in_place"
@@ -130,7 +130,19 @@ def _image_moved(old: WorkspaceSpec, new: WorkspaceSpec) -> bool:
 def _shown(field: str, before: Any, after: Any) -> tuple[Any, Any]:
     if field in {"env", "secret_env", "labels"}:
         return _changed_entries(field, before, after), _changed_entries(field, after, before)
+    if field == "mounts":
+        sides = _api_mounts(before), _api_mounts(after)
+        # The same volumes from another place: then only all that is known tells them apart.
+        if sides[0] != sides[1]:
+            return sides
     return msgspec.to_builtins(before), msgspec.to_builtins(after)
+
+
+def _api_mounts(mounts: tuple[MountSpec, ...]) -> list[dict[str, Any]]:
+    return [
+        {"volume": mount.volume_id, "target": mount.target, "read_only": mount.read_only}
+        for mount in mounts
+    ]
 
 
 def _changed_entries(field: str, mine: dict[str, str], other: dict[str, str]) -> dict[str, str]:

@@ -45,6 +45,8 @@ class WorkspaceSample(msgspec.Struct, frozen=True, kw_only=True):
     network_rx_rate: float | None = None
     network_tx_rate: float | None = None
     processes: int | None = None
+    # TCP connections from outside that are open to a port which the container listens on.
+    connections: int | None = None
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):

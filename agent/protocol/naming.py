@@ -14,12 +14,21 @@ LABEL_VOLUME: Final = "trailer.volume"
 LABEL_IMAGE: Final = "trailer.image"
 # Which try made a snapshot: a late one of an older try must not pass for the newest.
 LABEL_BUILD: Final = "trailer.build"
+LABEL_PREREQUISITE: Final = "trailer.prerequisite"
 LABEL_STACK: Final = "trailer.stack"
 LABEL_SERVICE: Final = "trailer.service"
 LABEL_SPEC: Final = "trailer.spec"
 LABEL_SPEC_FORMAT: Final = "trailer.spec-format"
 LABEL_REVISION: Final = "trailer.revision"
 LABEL_SIGNATURE: Final = "trailer.signature"
+# The agent's own container, and what an overseer writes on those it makes.
+LABEL_AGENT: Final = "trailer.agent"
+LABEL_AGENT_ROLE: Final = "trailer.agent-role"
+LABEL_CREATED_AT: Final = "trailer.created-at"
+LABEL_OVERSEER: Final = "trailer.overseer"
+# The range that a small network was cut from; its neighbours come from the same one.
+LABEL_RANGE: Final = "trailer.range"
+_LINK: Final = "trailer.router."
 RESERVED_LABEL_PREFIXES: Final = ("trailer.", "traefik.")
 
 
@@ -36,6 +45,20 @@ def aside_container_name(workspace_id: str) -> str:
     return f"trailer-{workspace_id}-aside"
 
 
+def prerequisite_name(kind: str) -> str:
+    """With a dot, which no workspace's name can have."""
+    return f"trailer.{kind}"
+
+
+def link_name(workspace_id: str) -> str:
+    """The network between one workspace and the host's router."""
+    return f"{_LINK}{workspace_id}"
+
+
+def is_link_name(name: str) -> bool:
+    return name.startswith(_LINK)
+
+
 def network_name(name: str) -> str:
     return f"trailer-{name}"
 
@@ -49,9 +72,36 @@ def build_ref(image_id: str) -> str:
     return f"trailer/{image_id}:latest"
 
 
+def commit_ref(ref: str, build_id: str) -> str:
+    """What the engine calls a snapshot's image until it is known to be the wanted one. Of each
+    try its own: a commit outlives its caller, and may end after a newer one."""
+    return f"{commit_prefix(ref)}-{build_id}"
+
+
+def commit_prefix(ref: str) -> str:
+    """How such names begin; those of older agents end here."""
+    return ref.rpartition(":")[0] + ":committed"
+
+
+def same_image(one: str, other: str) -> bool:
+    """Two spellings of one image reference: the default registry and tag may be left out."""
+    return bool(one) and _spelled_out(one) == _spelled_out(other)
+
+
+def _spelled_out(ref: str) -> str:
+    for prefix in ("index.docker.io/", "docker.io/", "library/"):
+        ref = ref.removeprefix(prefix)
+    return ref if "@" in ref or ":" in ref.rpartition("/")[2] else f"{ref}:latest"
+
+
 def build_mark(host_key: str, image_id: str, host_id: str) -> str:
     """A host name that only this host's agent gives to the containers of a build's steps."""
     return f"trailer-build-{signature(host_key, 'build', image_id, host_id)[:32]}"
+
+
+def forward_auth_key(host_key: str, workspace_id: str, host_name: str, host_id: str) -> str:
+    """Proves to the server that a question comes from this host's router."""
+    return signature(host_key, "forward-auth", f"{workspace_id} {host_name}", host_id)
 
 
 def signature(host_key: str, kind: str, object_id: str, host_id: str) -> str:

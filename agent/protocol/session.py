@@ -79,6 +79,15 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     agent_time: str = ""
     message: str = ""
     metrics: Metrics | None = None
+    # What the agent's container was made from; empty for one that is no container.
+    agent_image: str = ""
+    # Why the newest try to replace the agent failed, and with which image.
+    update_image: str = ""
+    update_message: str = ""
+    # By id, since a name may mean another image tomorrow; and the order that the newest try was
+    # for. With an order and no message: that one is fulfilled.
+    agent_image_id: str = ""
+    update_order: int = 0
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):

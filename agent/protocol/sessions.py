@@ -16,11 +16,14 @@ CAPABILITY: Final = "sessions"
 LOGS: Final = "logs"
 EXEC: Final = "exec"
 ATTACH: Final = "attach"
+PROXY: Final = "proxy"
 
 _HEADER: Final = struct.Struct("!BI")
 _CREDIT: Final = struct.Struct("!I")
 # Bytes that may be under way in one direction of one stream, wherever they wait.
 WINDOW: Final = 256 * 1024
+# Of streams whose both ends agreed on it: transfers, which nobody types into.
+WIDE_WINDOW: Final = 1024 * 1024
 MAX_PAYLOAD: Final = 32 * 1024
 # A small frame costs as much as a page: so the window bounds the number of frames too.
 _LEAST_COST: Final = 4096
@@ -57,12 +60,17 @@ class SessionOpen(msgspec.Struct, frozen=True, kw_only=True):
     follow: bool = True
     timestamps: bool = False
     previous: bool = False
+    # Kind proxy: the port inside the container.
+    port: int = 0
+    # What the server would have under way in each direction; 0: the usual window.
+    window: int = 0
 
 
 class SessionControl(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Words between the bytes, in their order. The agent's first one has `opened`.
 
     `replay` is the number of bytes that follow and were sent before, to an earlier socket.
+    `window`, with `opened`: from now on both ends go by this window; 0: by the usual one.
     """
 
     opened: bool = False
@@ -70,6 +78,7 @@ class SessionControl(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     replay: int = 0
     container: str = ""
     resize: tuple[int, int] | None = None
+    window: int = 0
 
 
 class SessionClose(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -89,6 +98,7 @@ BUSY: Final = "busy"
 UNSUPPORTED: Final = "unsupported"
 LOST: Final = "lost"
 ENDED: Final = "ended"
+REFUSED: Final = "refused"
 
 
 def encode_frame(frame: Frame) -> bytes:
@@ -121,8 +131,13 @@ def cost(payload: bytes) -> int:
 class Allowance:
     """What a sender may still send."""
 
-    def __init__(self, window: int = WINDOW) -> None:
-        self.left = window
+    def __init__(self) -> None:
+        self._window = WINDOW
+        self.left = WINDOW
+
+    def widen(self, window: int) -> None:
+        self.left += window - self._window
+        self._window = window
 
     def covers(self, payload: bytes) -> bool:
         return self.left >= cost(payload)
@@ -132,33 +147,47 @@ class Allowance:
 
     def grant(self, amount: int) -> None:
         """Never over a whole window: a peer that gives too much gets no endless queue here."""
-        self.left = min(WINDOW, self.left + amount)
+        self.left = min(self._window, self.left + amount)
 
 
 class Receipts:
     """What a receiver has used up; returned to the sender in large pieces."""
 
     def __init__(self) -> None:
+        self._window = WINDOW
         self._used = 0
         self._held = 0
+
+    def widen(self, window: int) -> None:
+        self._window = window
 
     def arrived(self, payload: bytes) -> bool:
         """False when the sender had no credit for it."""
         self._held += cost(payload)
-        return self._held <= WINDOW
+        return self._held <= self._window
 
     def used(self, payload: bytes) -> int:
         """Credit to give back now; 0 while it is too little to be worth a frame."""
         self._used += cost(payload)
-        if self._used < WINDOW // 4:
+        if self._used < self._window // 4:
             return 0
         due, self._used = self._used, 0
         self._held -= due
         return due
 
 
-def pieces(data: bytes) -> list[bytes]:
+def agreed_window(asked: int) -> int:
+    """Never less than the usual one, with which every stream begins."""
+    return max(WINDOW, min(asked, WIDE_WINDOW))
+
+
+def payload_limit(window: int) -> int:
+    """Eight frames fill a window, so that reading, sending and credit go on beside each other."""
+    return window * MAX_PAYLOAD // WINDOW
+
+
+def pieces(data: bytes, most: int = MAX_PAYLOAD) -> list[bytes]:
     """Cut into payloads of at most the largest size."""
-    if len(data) <= MAX_PAYLOAD:
+    if len(data) <= most:
         return [data] if data else []
-    return [data[start : start + MAX_PAYLOAD] for start in range(0, len(data), MAX_PAYLOAD)]
+    return [data[start : start + most] for start in range(0, len(data), most)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.protocol.prerequisites import DesiredPrerequisite
 from agent.protocol.spec import WorkspaceSpec
 
 
@@ -14,6 +15,10 @@ class RouterSettings(msgspec.Struct, frozen=True, kw_only=True):
     certresolver: str = ""
     managed: bool = False
     image: str = ""
+    # URLs of this domain go through the server, not through the host's router.
+    relay_domain: str = ""
+    # Where the router asks whether a visitor may pass.
+    forward_auth: str = ""
 
 
 class NvidiaSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +55,11 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     nvidia: NvidiaSettings = NvidiaSettings()
     metrics: MetricsSettings = MetricsSettings()
     agent_image: str = ""
+    # Another number than was answered last asks for the image that the name means today.
+    agent_order: int = 0
     maintenance_schedule: str = ""
+    # Counts maintenance windows; a higher number than before asks for one.
+    maintenance: int = 0
 
 
 class DesiredNetwork(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +132,9 @@ class DesiredImage(msgspec.Struct, frozen=True, kw_only=True):
     source_workspace_id: str = ""
     # Counts requests to compare with the registry now; a new number asks for one look.
     check: int = 0
+    # Kind pull: the engine ids that stay; whatever else the agent pulled for this image is to go
+    # once nothing uses or names it. None, as from older servers, orders nothing.
+    keep: tuple[str, ...] | None = None
     build: DesiredBuild | None = None
     revision: int = 1
 
@@ -136,6 +148,8 @@ class DesiredWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     drain_timeout: float = 10.0
     stack_id: str = ""
     service: str = ""
+    # Why nothing may be made or started for it now (a GPU that is not free); what runs, runs on.
+    blocked: str = ""
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,6 +176,12 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     workspaces: tuple[DesiredWorkspace, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
     registry_tests: tuple[DesiredRegistryTest, ...] = ()
+    # The server was restored from a backup: nothing is removed until an admin confirms its state.
+    restored: bool = False
+    # Containers of the platform itself, made before anything else.
+    prerequisites: tuple[DesiredPrerequisite, ...] = ()
+    # For the agent's own image, where that is private.
+    agent_credential: RegistryCredential | None = None
 
 
 def decode_state(body: bytes) -> HostState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import Conflict, EngineError, NotFound
@@ -16,7 +17,7 @@ from agent.runtime.docker_client import (
 )
 from agent.runtime.docker_images import DockerImages
 from agent.runtime.docker_networks import DockerNetworks
-from agent.runtime.docker_requests import container_config
+from agent.runtime.docker_requests import KVM_COMPANIONS, container_config, single_file
 from agent.runtime.docker_sessions import DockerSessions
 from agent.runtime.port import ContainerStats, EngineEvent, Health, Look
 
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from agent.protocol.session import EngineInfo
 
 _EVENTS = {
-    "type": ["container", "network", "volume", "image"],
+    "type": ["container", "network", "volume", "image", "daemon"],
     "event": [
         *("start", "die", "destroy", "oom", "health_status", "pause", "unpause", "rename"),
-        *("update", "connect", "disconnect", "delete", "untag"),
+        *("update", "connect", "disconnect", "delete", "untag", "reload"),
     ],
 }
 _TAIL_LINES = 10
@@ -138,7 +139,9 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions):
     # --- containers ---------------------------------------------------------------------------
 
     def create_container(self, request: ContainerRequest, *, network_id: str, alias: str) -> str:
-        config = container_config(request, network_id=network_id, alias=alias)
+        config = container_config(
+            request, network_id=network_id, alias=alias, companions=_kvm_companions()
+        )
         created = self._engine.run(
             lambda api: api.create_container_from_config(config, name=request.name),
             deadline=CHANGE,
@@ -171,6 +174,12 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions):
                 api._post_json(api._url("/containers/{0}/update", container_id), data=data), True
             ),
             deadline=CHANGE,
+        )
+
+    def write_file(self, container_id: str, folder: str, name: str, data: bytes) -> None:
+        archive = single_file(name, data)
+        self._engine.run(
+            lambda api: api.put_archive(container_id, folder, archive), deadline=CHANGE
         )
 
     def rename_container(self, container_id: str, name: str) -> None:
@@ -211,3 +220,8 @@ def _matters(container: ObservedContainer, look: Look) -> bool:
         or container.name in look.container_names
         or container.labels.get(naming.LABEL_HOST) == look.host_id != ""
     )
+
+
+def _kvm_companions() -> tuple[str, ...]:
+    """An agent in a container sees none, and then a machine has the network of its container."""
+    return tuple(path for path in KVM_COMPANIONS if Path(path).exists())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from docker.errors import APIError
 
 from agent import clock
 from agent.errors import Conflict, EngineError, NotFound
@@ -13,6 +16,7 @@ from agent.runtime.docker_client import CHANGE, Connections, CuttableStream, Rec
 from agent.runtime.docker_output import build_output, pull_output, push_output
 from agent.runtime.docker_requests import DOCKERFILE_NAME, build_context, commit_config
 from agent.runtime.docker_sealing import sealed_archive
+from agent.runtime.dockerfile_labels import labelled, told_as_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +30,8 @@ DIGEST_DEADLINE = 30
 # Seconds without a byte; more than the caller's own limit, so that the caller says what happened.
 _TRANSFER = 180
 _BACKSTOP = 60
+# The engine keeps its last 256 events; with fewer it has forgotten none.
+_RECALLED_EVENTS = 250
 # The address of a build's mark: nobody asks for it.
 _NOWHERE = "127.0.0.1"
 
@@ -53,7 +59,7 @@ class DockerImages:
         repository, tag = split_tag(ref)
         raw = self._engine.run(
             lambda _: client.pull(
-                repository, tag=tag, stream=True, decode=True, auth_config=_auth(credential)
+                repository, tag=tag, stream=True, decode=True, auth_config=auth(credential)
             ),
             waits=True,
         )
@@ -64,7 +70,7 @@ class DockerImages:
         repository, tag = split_tag(ref)
         raw = self._engine.run(
             lambda _: client.push(
-                repository, tag=tag, stream=True, decode=True, auth_config=_auth(credential)
+                repository, tag=tag, stream=True, decode=True, auth_config=auth(credential)
             ),
             waits=True,
         )
@@ -75,9 +81,11 @@ class DockerImages:
     ) -> CuttableStream[Output]:
         client = self._engine.own_client(request.idle_timeout + _BACKSTOP)
         if credential is not None:
-            client.build_credentials = {credential.server: _auth(credential)}
-        raw = self._engine.run(lambda _: _start_build(client, request), waits=True)
-        return CuttableStream(build_output(raw), client)
+            client.build_credentials = {credential.server: auth(credential)}
+        text = labelled(request.dockerfile, request.labels, target=request.target)
+        sent = request if text is None else replace(request, dockerfile=text, labels={})
+        raw = self._engine.run(lambda _: _start_build(client, sent), waits=True)
+        return CuttableStream(_built(raw, sent.dockerfile, request.dockerfile), client)
 
     def remove_build_containers(self, mark: str) -> None:
         """The engine removes them by itself, unless it dies over them."""
@@ -96,6 +104,24 @@ class DockerImages:
             self._engine.run(
                 lambda api: api.remove_container(container_id, force=True), deadline=CHANGE
             )
+
+    def drop_step(self, image_id: str, *, patience: float) -> bool:
+        deadline = clock.monotonic() + patience
+        while True:
+            try:
+                self._engine.run(
+                    lambda api: api.remove_image(image_id, noprune=True), deadline=CHANGE
+                )
+            except NotFound:
+                return True
+            except Conflict as problem:
+                # Otherwise another image was made of it.
+                is_held = "container" in str(problem)
+                if not is_held or clock.monotonic() > deadline:
+                    return not is_held
+                clock.sleep(0.1)
+            else:
+                return True
 
     def commit_container(self, request: CommitRequest) -> None:
         """Returns when the image is there. The engine pauses the container meanwhile, and goes on
@@ -130,20 +156,24 @@ class DockerImages:
         if problem := next((line["error"] for line in answers if "error" in line), ""):
             raise EngineError(f"The image could not be freed of its secrets: {problem}")
 
-    def recalls_pause(self, container_id: str) -> bool:
+    def recalls_pause(self, container_id: str) -> bool | None:
         """Whether this very engine process paused it. A daemon that was started anew since has
         forgotten, and with it whatever it was committing."""
-        filters = {"container": container_id, "event": "pause"}
         until = clock.utc_now().timestamp()
         events = self._engine.run(
-            lambda api: list(api.events(since="1", until=f"{until:.9f}", filters=filters))
+            lambda api: list(api.events(since="1", until=f"{until:.9f}", decode=True))
         )
-        return bool(events)
+        if any(
+            event.get("Action") == "pause" and event["Actor"]["ID"] == container_id
+            for event in events
+        ):
+            return True
+        return None if len(events) >= _RECALLED_EVENTS else False
 
     def registry_digest(self, ref: str, credential: Credential | None) -> str:
         """What the reference means in its registry now."""
         answer = self._engine.run(
-            lambda api: api.inspect_distribution(ref, auth_config=_auth(credential)),
+            lambda api: api.inspect_distribution(ref, auth_config=auth(credential)),
             deadline=DIGEST_DEADLINE,
             waits=True,
         )
@@ -165,6 +195,16 @@ class DockerImages:
             client.close()
 
 
+def _built(raw: Iterator[Any], text: str, dockerfile: str) -> Iterator[Output]:
+    """What the engine finds wrong is told by the lines that the user wrote."""
+    try:
+        yield from build_output(raw)
+    except APIError as problem:
+        told = str(problem.explanation or "")
+        problem.explanation = told_as_written(told, text=text, dockerfile=dockerfile)
+        raise
+
+
 def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any]:
     answer: Iterator[Any] = client.build(
         fileobj=build_context(request),
@@ -175,7 +215,7 @@ def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any
         target=request.target or None,
         extra_hosts={request.mark: _NOWHERE} if request.mark else None,
         pull=request.pull_base,
-        labels=dict(request.labels),
+        labels=dict(request.labels) or None,
         rm=True,
         forcerm=True,
         decode=True,
@@ -184,7 +224,7 @@ def _start_build(client: RecordingClient, request: BuildRequest) -> Iterator[Any
     return answer
 
 
-def _auth(credential: Credential | None) -> dict[str, str]:
+def auth(credential: Credential | None) -> dict[str, str]:
     """Empty, not None: otherwise the client sends what it finds in its user's home."""
     if credential is None:
         return {}

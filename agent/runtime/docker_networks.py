@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import EngineError, EngineUnavailable, NotFound
+from agent.protocol import naming
 from agent.runtime.docker_client import CHANGE, Connections
 from agent.runtime.docker_requests import network_config
+from agent.runtime.subnets import free_subnet
 
 if TYPE_CHECKING:
     import threading
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
 
 # The engine's key for an endpoint that belongs to no container.
 _GHOST = "ep-"
+
+
+def _cut(request: NetworkRequest, ranges: list[str], used: list[str]) -> NetworkRequest | None:
+    subnet, whole = free_subnet(ranges, used, prefix=request.prefix)
+    if not subnet:
+        return None
+    return replace(request, subnet=subnet, labels={**request.labels, naming.LABEL_RANGE: whole})
 
 
 class DockerNetworks:
@@ -65,18 +74,40 @@ class DockerNetworks:
             return self._create(request)
         # One at a time: what one gives back for a moment, the next would be given.
         with self._making_network:
+            part = self._part(request) if request.prefix else None
+            if part is not None:
+                return self._create(part)
             made = self._create(request)
             subnet = self._subnet(made)
             if not subnet:
                 return made
             self.remove_network(made)
+            told = _cut(request, [subnet], []) if request.prefix else None
             try:
-                return self._create(replace(request, subnet=subnet))
+                return self._create(told or replace(request, subnet=subnet))
             except EngineUnavailable:
                 raise
             except EngineError:
                 # Taken by somebody else in that moment.
                 return self._create(request)
+
+    def _part(self, request: NetworkRequest) -> NetworkRequest | None:
+        """Cut from the range of its likes, if they have one with room. The engine gives no range
+        to anybody else while a part of it is in use."""
+        listed = self._engine.run(lambda api: api.networks())
+        labels = [raw.get("Labels") or {} for raw in listed]
+        signed = naming.LABEL_SIGNATURE
+        ranges = [
+            str(found[naming.LABEL_RANGE])
+            for found in labels
+            if naming.LABEL_RANGE in found and found.get(signed) == request.labels.get(signed)
+        ]
+        used = [
+            str(pool.get("Subnet") or "")
+            for raw in listed
+            for pool in (raw.get("IPAM") or {}).get("Config") or ()
+        ]
+        return _cut(request, ranges, used)
 
     def _subnet(self, network_id: str) -> str:
         seen = self._engine.run(lambda api: api.inspect_network(network_id))

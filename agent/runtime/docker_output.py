@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _STEP = re.compile(r"^Step (\d+)/(\d+) :")
+_LABELS = re.compile(r"Step \d+/\d+ : LABEL trailer\.")
+_STEP_IMAGE = re.compile(r" ---> ([0-9a-f]{12,64})\s*\Z")
 # Downloading is most of the work, extracting the rest.
 _DOWNLOAD_SHARE = 0.7
 
@@ -68,6 +70,7 @@ def push_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
 
 
 def build_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
+    at_labels = False
     for item in raw:
         if item.get("error"):
             yield Output(error=str(item["error"]))
@@ -80,5 +83,9 @@ def build_output(raw: Iterator[Mapping[str, Any]]) -> Iterator[Output]:
         progress = None
         if match:
             progress = round(100 * (int(match[1]) - 1) / int(match[2]))
+            at_labels = bool(_LABELS.match(text))
         made = bool((item.get("aux") or {}).get("ID"))
-        yield Output(text=text, progress=progress, is_last=made)
+        step = _STEP_IMAGE.match(text) if at_labels else None
+        yield Output(
+            text=text, progress=progress, is_last=made, labels_step=step[1] if step else ""
+        )

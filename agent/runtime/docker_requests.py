@@ -15,25 +15,35 @@ if TYPE_CHECKING:
         ContainerRequest,
         NetworkRequest,
     )
+    from agent.protocol.prerequisites import PrerequisiteMount
     from agent.protocol.spec import GpuSpec, HealthCheckSpec, MountSpec, PortSpec
 
 NANOSECONDS = 1_000_000_000
 KVM_DEVICE = "/dev/kvm"
+# What virtual machines use beside it, for their network: given where the host has it.
+KVM_COMPANIONS = ("/dev/vhost-net", "/dev/net/tun")
+# Processes and threads of one container: those of the host are one supply for all of them.
+PIDS_LIMIT = 4096
 
 
-def container_config(request: ContainerRequest, *, network_id: str, alias: str) -> dict[str, Any]:
+def container_config(
+    request: ContainerRequest, *, network_id: str, alias: str, companions: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """`companions`: those of KVM_COMPANIONS that the host has."""
     config: dict[str, Any] = {
         "Image": request.image,
         "Hostname": request.hostname[:63],
         "Env": [f"{name}={value}" for name, value in request.env.items()],
         "Labels": dict(request.labels),
         "ExposedPorts": {f"{p.container_port}/{p.protocol}": {} for p in request.ports},
-        "HostConfig": _host_config(request, network_id),
+        "HostConfig": _host_config(request, network_id, companions),
         # Whoever attaches can type; a program that reads waits instead of seeing an end.
         "OpenStdin": True,
     }
     if request.command:
         config["Cmd"] = list(request.command)
+    if request.entrypoint:
+        config["Entrypoint"] = list(request.entrypoint)
     if request.health_check:
         config["Healthcheck"] = _health_check(request.health_check)
     if network_id:
@@ -42,12 +52,26 @@ def container_config(request: ContainerRequest, *, network_id: str, alias: str) 
     return config
 
 
-def _host_config(request: ContainerRequest, network_id: str) -> dict[str, Any]:
+def _host_config(
+    request: ContainerRequest, network_id: str, companions: tuple[str, ...]
+) -> dict[str, Any]:
     host: dict[str, Any] = {
         "RestartPolicy": {"Name": "unless-stopped"},
         "PortBindings": _port_bindings(request.ports),
         "Mounts": [_mount(mount) for mount in request.mounts],
     }
+    volumes = [m for m in request.platform_mounts if m.kind == "volume"]
+    host["Mounts"] += [_platform_volume(mount) for mount in volumes]
+    # Unlike a mount, the older form makes a folder that is not there yet.
+    binds = [_bind(mount) for mount in request.platform_mounts if mount.kind != "volume"]
+    if binds:
+        host["Binds"] = binds
+    if request.privileged:
+        host["Privileged"] = True
+    else:
+        host["PidsLimit"] = PIDS_LIMIT
+    if request.host_pid:
+        host["PidMode"] = "host"
     if network_id:
         host["NetworkMode"] = network_id
     if request.nano_cpus:
@@ -60,12 +84,12 @@ def _host_config(request: ContainerRequest, network_id: str) -> dict[str, Any]:
         host["DeviceRequests"] = [_gpu_request(request.gpus)]
     if request.nested_virtualization:
         host["Devices"] = [
-            {
-                "PathOnHost": KVM_DEVICE,
-                "PathInContainer": KVM_DEVICE,
-                "CgroupPermissions": "rwm",
-            }
+            {"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rwm"}
+            for path in (KVM_DEVICE, *companions)
         ]
+        if companions:
+            # A machine's own network interface is made inside the container.
+            host["CapAdd"] = ["NET_ADMIN"]
     return host
 
 
@@ -85,6 +109,20 @@ def _mount(mount: MountSpec) -> dict[str, Any]:
         "Target": mount.target,
         "ReadOnly": mount.read_only,
     }
+
+
+def _platform_volume(mount: PrerequisiteMount) -> dict[str, Any]:
+    return {
+        "Type": "volume",
+        "Source": mount.source,
+        "Target": mount.target,
+        "ReadOnly": mount.read_only,
+    }
+
+
+def _bind(mount: PrerequisiteMount) -> str:
+    options = ["ro" if mount.read_only else "rw", mount.propagation]
+    return f"{mount.source}:{mount.target}:{','.join(option for option in options if option)}"
 
 
 def _gpu_request(gpus: GpuSpec) -> dict[str, Any]:
@@ -146,6 +184,16 @@ def build_context(request: BuildRequest) -> io.BytesIO:
             archive.addfile(entry, io.BytesIO(data))
     stream.seek(0)
     return stream
+
+
+def single_file(name: str, data: bytes) -> bytes:
+    """As an archive, which is how files get into a container."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = len(data), 0o600
+        archive.addfile(entry, io.BytesIO(data))
+    return stream.getvalue()
 
 
 DOCKERFILE_NAME = ".trailer.Dockerfile"

@@ -12,10 +12,12 @@ from agent.protocol import naming
 from agent.runtime import process_sessions
 from agent.runtime.docker_connection import Connection, DockerTerminal
 from agent.runtime.docker_streams import Demultiplexer, Plain
+from agent.runtime.inner_network import connect_inside
 from agent.runtime.session_port import ContainerRun, ExecRecord, LogRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import socket
+    from collections.abc import Callable, Mapping
 
     from agent.runtime.docker_client import Connections
 
@@ -52,7 +54,12 @@ class DockerSessions:
             started_at=str(state.get("StartedAt") or ""),
             finished_at=str(state.get("FinishedAt") or ""),
             exit_code=int(state.get("ExitCode") or 0),
+            pid=int(state.get("Pid") or 0),
+            addresses=_addresses(raw),
         )
+
+    def connect_port(self, run: ContainerRun, port: int) -> socket.socket:
+        return connect_inside(run.id, run.pid, port, run.addresses)
 
     def container_logs(self, container_id: str, request: LogRequest) -> Connection:
         has_tty = self.container_run(container_id).has_tty
@@ -283,3 +290,9 @@ def _unix_time(stamp: str) -> str:
     whole, _, fraction = stamp.rstrip("Z").partition(".")
     seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
     return f"{seconds}.{fraction:0<9}"
+
+
+def _addresses(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    networks = (raw.get("NetworkSettings") or {}).get("Networks") or {}
+    found = (str((place or {}).get("IPAddress") or "") for place in networks.values())
+    return tuple(sorted(address for address in found if address))

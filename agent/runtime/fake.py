@@ -38,8 +38,11 @@ class FakeRuntime(FakeImages, FakeSessions):
         FakeImages.__init__(self)
         FakeSessions.__init__(self)
         self.requests: dict[str, ContainerRequest] = {}
+        self.files: dict[tuple[str, str], bytes] = {}
         # Verb -> how many calls of it fail from now on.
         self.failing: dict[str, int] = {}
+        # At the first call of one of these verbs the engine goes away.
+        self.deadly: set[str] = set()
         self.first_health = "healthy"
         self.stats: dict[str, ContainerStats] = {}
         self.away = False
@@ -135,6 +138,10 @@ class FakeRuntime(FakeImages, FakeSessions):
             memory_bytes=memory_bytes or container.memory_bytes,
         )
 
+    def write_file(self, container_id: str, folder: str, name: str, data: bytes) -> None:
+        self._change("write_file")
+        self.files[self._get(container_id).id, f"{folder}/{name}"] = data
+
     def rename_container(self, container_id: str, name: str) -> None:
         self._change("rename_container")
         if self.named(name):
@@ -212,6 +219,9 @@ class FakeRuntime(FakeImages, FakeSessions):
     def _call(self, verb: str) -> None:
         with self._lock:
             self.calls += 1
+            if verb in self.deadly:
+                self.deadly.discard(verb)
+                self.away = True
             if self.away:
                 raise EngineUnavailable("The container engine cannot be reached.")
             if self.failing.get(verb, 0):

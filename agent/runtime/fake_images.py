@@ -31,8 +31,12 @@ class FakeImages(ABC):
         self.images: dict[str, ObservedImage] = {}
         self.registry: dict[str, str] = {}
         self.endless_builds = False
+        # What such a build prints before it hangs.
+        self.endless_text = "Step 1/1 : RUN sleep inf\n"
         # How many builds end without a word, as when the daemon dies.
         self.broken_builds = 0
+        # Images that others were built from, which the engine knows and no list shows.
+        self.bases: set[str] = set()
         self.commits = "at once"
         self.let_commit = threading.Event()
         self.committed: list[str] = []
@@ -83,6 +87,8 @@ class FakeImages(ABC):
             return
         if any(container.image_id == image.id for container in self.containers.values()):
             raise Conflict(f"unable to remove {ref}: container is using it")
+        if image.id in self.bases:
+            raise Conflict(f"unable to delete {ref}: image has dependent child images")
         kept = tuple(tag for tag in image.tags if tag != familiar(ref))
         if kept:
             self.images[image.id] = replace(image, tags=kept)
@@ -118,7 +124,7 @@ class FakeImages(ABC):
             self.broken_builds -= 1
             return FakeStream([Output(text="Step 1/1 : FROM x\n", progress=0)])
         if self.endless_builds:
-            return FakeStream([Output(text="Step 1/1 : RUN sleep inf\n")], endless=True)
+            return FakeStream([Output(text=self.endless_text)], endless=True)
         if "FAIL" in request.dockerfile:
             return FakeStream([Output(text="Step 1/1\n"), Output(error="returned code 1")])
         digest = hashlib.sha256(request.dockerfile.encode()).hexdigest()
@@ -130,6 +136,10 @@ class FakeImages(ABC):
     def remove_build_containers(self, mark: str) -> None:
         self._change("remove_build_containers")
 
+    def drop_step(self, image_id: str, *, patience: float) -> bool:
+        self._change("drop_step")
+        return True
+
     def commit_container(self, request: CommitRequest) -> None:
         self._change("commit_container")
         container = self._get(request.container_id)
@@ -140,7 +150,8 @@ class FakeImages(ABC):
             raise EngineUnavailable("The container engine cannot be reached.")
         if self.commits == "held":
             self.let_commit.wait(20)
-        image_id = "sha256:" + hashlib.sha256(f"{request.ref}{container.id}".encode()).hexdigest()
+        made_of = f"{request.ref}{container.id}{sorted(request.labels.items())}"
+        image_id = "sha256:" + hashlib.sha256(made_of.encode()).hexdigest()
         self.add_image(request.ref, image_id=image_id, labels=request.labels)
         self.committed.append(request.ref)
         still = self.containers.get(container.id)
@@ -153,7 +164,7 @@ class FakeImages(ABC):
         image_id = "sha256:" + hashlib.sha256(f"sealed {committed.id}".encode()).hexdigest()
         self.add_image(target, image_id=image_id, labels=committed.labels)
 
-    def recalls_pause(self, container_id: str) -> bool:
+    def recalls_pause(self, container_id: str) -> bool | None:
         self._call("recalls_pause")
         return container_id in self._paused_here
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agent.errors import Conflict
+from agent.runtime.inner_network import PortClosed
 from agent.runtime.session_port import ContainerRun, ExecRecord, LogRequest
 
 if TYPE_CHECKING:
@@ -110,6 +112,8 @@ class FakeSessions(ABC):
         self.log_lines: dict[str, list[bytes]] = {}
         self.said = threading.Condition()
         self.terminals: dict[str, FakeTerminal] = {}
+        # Port of a container -> port of this machine where a test listens.
+        self.ports: dict[int, int] = {}
         self.ended_execs: list[ExecRecord] = []
         self._exec_numbers = itertools.count(1)
 
@@ -171,6 +175,12 @@ class FakeSessions(ABC):
         record = ExecRecord(container_id=container_id, exec_id=container_id)
         self.terminals[container_id] = FakeTerminal(record, ())
         return self.terminals[container_id]
+
+    def connect_port(self, run: ContainerRun, port: int) -> socket.socket:
+        self._call("connect_port")
+        if port not in self.ports:
+            raise PortClosed(f"Nothing listens on port {port} of this workspace.")
+        return socket.create_connection(("127.0.0.1", self.ports[port]))
 
     # --- of the engine beside ---
 

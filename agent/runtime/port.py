@@ -48,13 +48,14 @@ class EngineEvent:
 class Output:
     """One piece of a pull's, push's or build's output; an `error` ends it. Only one that `is_last`
     means success: a dying engine ends its stream without a word. A push says at its end which
-    `digest` the registry gave."""
+    `digest` the registry gave. `labels_step` is the image of the step that the labels made."""
 
     text: str = ""
     progress: int | None = None
     error: str = ""
     digest: str = ""
     is_last: bool = False
+    labels_step: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +116,10 @@ class Runtime(SessionRuntime, Protocol):
         self, container_id: str, *, nano_cpus: int, memory_bytes: int
     ) -> None: ...
 
+    def write_file(self, container_id: str, folder: str, name: str, data: bytes) -> None:
+        """Into a folder that the container has; over what is there."""
+        ...
+
     def rename_container(self, container_id: str, name: str) -> None: ...
 
     def remove_container(self, container_id: str, *, with_volumes: bool) -> None: ...
@@ -151,6 +156,11 @@ class Runtime(SessionRuntime, Protocol):
         """What an engine that died left of a build with that mark."""
         ...
 
+    def drop_step(self, image_id: str, *, patience: float) -> bool:
+        """The image of a build's step, unless something was made of it. False while a container
+        of the build still holds it, for longer than these seconds."""
+        ...
+
     def commit_container(self, request: CommitRequest) -> None:
         """Blocks. The engine pauses the container meanwhile; it goes on without its caller."""
         ...
@@ -160,8 +170,9 @@ class Runtime(SessionRuntime, Protocol):
         committed image: the whole environment of its container."""
         ...
 
-    def recalls_pause(self, container_id: str) -> bool:
-        """False: the engine was started anew since the container was paused."""
+    def recalls_pause(self, container_id: str) -> bool | None:
+        """False: the engine was started anew since the container was paused. None: so much has
+        happened on it since that it cannot say."""
         ...
 
     def registry_digest(self, ref: str, credential: Credential | None) -> str: ...

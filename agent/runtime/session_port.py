@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator
 
 
@@ -23,6 +24,9 @@ class ContainerRun:
     started_at: str = ""
     finished_at: str = ""
     exit_code: int = 0
+    # Of its first process, as the host numbers it.
+    pid: int = 0
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,3 +103,7 @@ class SessionRuntime(Protocol):
         ...
 
     def attach_container(self, container_id: str) -> Terminal: ...
+
+    def connect_port(self, run: ContainerRun, port: int) -> socket.socket:
+        """A connection to a program inside; PortClosed when none listens there."""
+        ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any, TypeVar
 
@@ -67,6 +68,11 @@ class HttpServer:
         _check(response)
         return Fetched(body=response.content, etag=response.headers.get("ETag", ""))
 
+    def check(self) -> Fetched:
+        response = self._send("GET", "/check")
+        _check(response)
+        return Fetched(body=response.content, etag=response.headers.get("ETag", ""))
+
     def append_log(self, build_id: str, *, epoch: int, offset: int, data: bytes) -> int:
         response = self._send(
             "POST",
@@ -111,6 +117,8 @@ class HttpServer:
             session = requests.Session()
             # A netrc entry of the user who runs the agent must not replace its token.
             session.trust_env = False
+            # An authority of the operator's own; the realtime socket reads the same variable.
+            session.verify = os.environ.get("SSL_CERT_FILE") or True
             self._local.session = session
         return session
 

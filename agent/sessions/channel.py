@@ -11,6 +11,7 @@ import msgspec
 from agent import clock
 from agent.protocol.sessions import (
     LOST,
+    MAX_PAYLOAD,
     Allowance,
     Frame,
     FrameKind,
@@ -19,6 +20,7 @@ from agent.protocol.sessions import (
     SessionControl,
     decode_credit,
     encode_credit,
+    payload_limit,
     pieces,
 )
 
@@ -38,6 +40,7 @@ class Channel:
         self._turn = threading.Condition()
         self._allowance = Allowance()
         self._receipts = Receipts()
+        self.payload_limit = MAX_PAYLOAD
         self._inbox: deque[bytes | SessionControl] = deque()
         self.end: SessionClose | None = None
         self.active_at = clock.monotonic()
@@ -45,9 +48,16 @@ class Channel:
 
     # --- the session's side ---
 
+    def widen(self, window: int) -> None:
+        """Before the first byte; `opened` tells the server."""
+        with self._turn:
+            self._allowance.widen(window)
+            self._receipts.widen(window)
+            self.payload_limit = payload_limit(window)
+
     def write(self, data: bytes) -> bool:
         """Blocks without credit: that is how a slow reader holds up its own stream only."""
-        for piece in pieces(data):
+        for piece in pieces(data, self.payload_limit):
             with self._turn:
                 while self.end is None and not self._allowance.covers(piece):
                     self._turn.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agent.protocol.sessions import BUSY, LOGS
+from agent.protocol.sessions import BUSY, LOGS, PROXY
 from agent.sessions.containers import Refused
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ TERMINALS_PER_WORKSPACE: Final = 10
 LOGS_PER_WORKSPACE: Final = 20
 PER_USER: Final = 20
 IN_ALL: Final = 200
+PROXIES_PER_WORKSPACE: Final = 128
+PROXIES_IN_ALL: Final = 512
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,19 @@ class Place:
     is_log: bool
     workspace_id: str
     user: str
+    is_proxy: bool = False
 
 
 def place_of(request: SessionOpen) -> Place:
-    return Place(request.kind == LOGS, request.workspace_id, request.user)
+    return Place(request.kind == LOGS, request.workspace_id, request.user, request.kind == PROXY)
 
 
 def check(place: Place, taken: Collection[Place]) -> None:
     """Raises when there is no room for one more."""
+    if place.is_proxy:
+        _check_proxy(place, taken)
+        return
+    taken = [p for p in taken if not p.is_proxy]
     alike = [p for p in taken if (p.is_log, p.workspace_id) == (place.is_log, place.workspace_id)]
     most = LOGS_PER_WORKSPACE if place.is_log else TERMINALS_PER_WORKSPACE
     if len(alike) >= most:
@@ -50,3 +57,11 @@ def check(place: Place, taken: Collection[Place]) -> None:
         raise Refused(
             f"This host has {IN_ALL} open sessions already. Try again in a moment.", BUSY
         )
+
+
+def _check_proxy(place: Place, taken: Collection[Place]) -> None:
+    """Connections to workspaces' URLs: browsers open several, and nobody waits at a prompt."""
+    proxies = [p for p in taken if p.is_proxy]
+    alike = sum(p.workspace_id == place.workspace_id for p in proxies)
+    if alike >= PROXIES_PER_WORKSPACE or len(proxies) >= PROXIES_IN_ALL:
+        raise Refused("Too many connections are open to this workspace. Try again soon.", BUSY)

@@ -20,6 +20,7 @@ from agent.protocol.sessions import (
     EXEC,
     LOGS,
     NOT_THERE,
+    PROXY,
     UNSUPPORTED,
     SessionClose,
     SessionControl,
@@ -28,6 +29,7 @@ from agent.protocol.sessions import (
 from agent.sessions import limits
 from agent.sessions.containers import Containers, Refused
 from agent.sessions.logs import Changes, LogSessions
+from agent.sessions.proxies import ProxySessions
 from agent.sessions.terminals import ExecSession, attach
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ class Sessions:
             LOGS: self._logs.serve,
             EXEC: self._serve_exec,
             ATTACH: self._serve_attach,
+            PROXY: ProxySessions(runtime, containers).serve,
         }
 
     # --- told by others ---
@@ -200,7 +203,11 @@ class Sessions:
     def _end_overdue(self, now: float) -> None:
         with self._lock:
             terminals = list(self._terminals.values())
-            streams = [c for c, place in self._streams.items() if not place.is_log]
+            streams = [
+                channel
+                for channel, place in self._streams.items()
+                if not (place.is_log or place.is_proxy)
+            ]
         for session in terminals:
             if session.is_ending:
                 continue

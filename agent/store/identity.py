@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """`host_key` signs the labels of what this agent makes."""
+    """`host_key` signs the labels of what this agent makes. `enrolled_with` is the digest of the
+    one-time token that bought this identity."""
 
     token: str
     host_id: str
     host_key: str
     host_name: str = ""
+    enrolled_with: str = ""
 
 
 def identity_path(state_dir: Path) -> Path:

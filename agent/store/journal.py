@@ -6,7 +6,7 @@ After a crash nothing is repeated blindly: the next look decides, with this tabl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,7 +16,11 @@ from agent.protocol.report import BuildStatus, WorkspaceEvent
 from agent.steps import WORKSPACE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent.store.database import Database
+
+MOST_BUILDS: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,9 @@ class JournalView:
     applied: dict[str, int] = field(default_factory=dict)
     builds: dict[str, BuildRecord] = field(default_factory=dict)
     made_images: frozenset[str] = frozenset()
+    pulled: dict[str, str] = field(default_factory=dict)
+    loose_steps: dict[str, str] = field(default_factory=dict)
+    routes: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +57,31 @@ class Journal:
                 "SELECT engine_id, kind, object_id, stopped FROM owned ORDER BY rowid"
             ).fetchall()
             applied = connection.execute("SELECT workspace_id, revision FROM applied").fetchall()
-            builds = connection.execute("SELECT build_id, status, message FROM builds").fetchall()
+            builds = connection.execute(
+                "SELECT build_id, status, message, image_id FROM builds"
+            ).fetchall()
             made = connection.execute("SELECT image_id FROM made_images").fetchall()
+            pulled = connection.execute(
+                "SELECT engine_id, image_id FROM pulled WHERE NOT refused"
+            ).fetchall()
+            loose = connection.execute(
+                "SELECT image_id, COALESCE(ref, '') FROM loose_steps "
+                "LEFT JOIN loose_names USING (image_id)"
+            ).fetchall()
+        routes = self._database.get_meta("routes") or ""
         return JournalView(
+            routes=routes,
             owned_ids=frozenset(row[0] for row in owned),
             containers={row[2]: row[0] for row in owned if row[1] == WORKSPACE},
             stopped_ids=frozenset(row[0] for row in owned if row[3]),
             applied=dict(applied),
-            builds={row[0]: BuildRecord(status=row[1], message=row[2]) for row in builds},
+            builds={
+                row[0]: BuildRecord(status=row[1], message=row[2], image_id=row[3])
+                for row in builds
+            },
             made_images=frozenset(row[0] for row in made),
+            pulled=dict(pulled),
+            loose_steps=dict(loose),
         )
 
     # --- intents ------------------------------------------------------------------------------
@@ -177,9 +200,66 @@ class Journal:
             return None
         return msgspec.json.decode(row[0], type=BuildStatus)
 
+    def forget_builds(self, *, wanted: frozenset[str], most: int = MOST_BUILDS) -> None:
+        """How the newest ended stays known, since a commit may outlive its build for long; of the
+        others only what the document still names. What has no end yet is never forgotten."""
+        with self._database.transaction() as connection:
+            rows = connection.execute(
+                "SELECT build_id FROM builds WHERE status != 'started' "
+                "ORDER BY rowid DESC LIMIT -1 OFFSET ?",
+                (most,),
+            ).fetchall()
+            old = [row for row in rows if row[0] not in wanted]
+            connection.executemany("DELETE FROM builds WHERE build_id = ?", old)
+
+    def was_begun(self, build_id: str) -> bool:
+        with self._database.transaction() as connection:
+            found = connection.execute("SELECT 1 FROM builds WHERE build_id = ?", (build_id,))
+            return found.fetchone() is not None
+
+    def steps_begun(self, image_id: str, *, push_to: str = "") -> None:
+        """From now on the engine may die over the containers of this image's build, and either of
+        us over the name that it is pushed by."""
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO loose_steps VALUES (?)", (image_id,))
+            if push_to:
+                connection.execute(
+                    "INSERT OR REPLACE INTO loose_names VALUES (?, ?)", (image_id, push_to)
+                )
+
+    def steps_cleared(self, image_id: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM loose_steps WHERE image_id = ?", (image_id,))
+            connection.execute("DELETE FROM loose_names WHERE image_id = ?", (image_id,))
+
     def image_made(self, image_id: str) -> None:
         with self._database.transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO made_images VALUES (?)", (image_id,))
+
+    # --- pulls --------------------------------------------------------------------------------
+
+    def pulled(self, engine_id: str, image_id: str) -> None:
+        """After it the older ones of that image may be asked for again."""
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE pulled SET refused = 0 WHERE image_id = ?", (image_id,))
+            connection.execute(
+                "INSERT OR REPLACE INTO pulled (engine_id, image_id) VALUES (?, ?)",
+                (engine_id, image_id),
+            )
+
+    def pull_refused(self, engine_id: str) -> None:
+        """The engine needs it for something that no look shows."""
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE pulled SET refused = 1 WHERE engine_id = ?", (engine_id,))
+
+    def pulls_gone(self, engine_ids: Iterable[str]) -> None:
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "DELETE FROM pulled WHERE engine_id = ?", [(gone,) for gone in engine_ids]
+            )
+
+    def save_routes(self, mark: str) -> None:
+        self._database.set_meta("routes", mark)
 
     def cycle_number(self) -> int:
         return int(self._database.get_meta("cycle") or 0)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.host_facts import free_bytes
+from agent.sizes import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.protocol.state import HostSettings
-
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 class DiskBrake:
@@ -42,8 +41,8 @@ class DiskBrake:
             return ""
         self._held_back = True
         return (
-            f"Waiting for disk space: {_size(free)} are free where the engine keeps its data, "
-            f"and this host keeps {_size(least)} free."
+            f"Waiting for disk space: {in_words(free)} are free where the engine keeps its data, "
+            f"and this host keeps {in_words(least)} free."
         )
 
     def is_released(self) -> bool:
@@ -52,10 +51,3 @@ class DiskBrake:
             return False
         self._held_back = False
         return True
-
-
-def _size(count: int) -> str:
-    size, unit = float(count), 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{count} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"

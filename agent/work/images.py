@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from agent import clock
 from agent.diff.images import digest_of
-from agent.errors import AgentError, EngineUnavailable, StepFailed
+from agent.errors import AgentError, EngineError, EngineUnavailable, StepFailed
+from agent.protocol import naming
 from agent.steps import BuildImage, PullImage
 from agent.work.detached import Detached
 from agent.work.long_work import LongWork
@@ -47,6 +49,8 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         self._stream: Stream[Output] | None = None
         self._next_progress = 0.0
         self._digest = ""
+        # The image of the step that the labels made, while nothing came of the build.
+        self._labels_step = ""
         self._patience = Patience(total=timeout, idle=self._idle, on_end=self.cancel)
 
     # --- from other threads ---
@@ -68,6 +72,13 @@ class ImageWork(LongWork[PullImage | BuildImage]):
     def leave(self) -> None:
         self.cancel(_LEAVING)
 
+    def tidy(self, patience: float) -> None:
+        """An engine that is away keeps it; the image's next build makes use of it."""
+        step = self._labels_step
+        with suppress(EngineError):
+            if step and self._runtime.drop_step(step, patience=patience):
+                self._labels_step = ""
+
     # --- the work ---
 
     def run(self) -> BuildStatus | None:
@@ -77,6 +88,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             with self._patience:
                 image = self._make()
         except EngineUnavailable as problem:
+            self.broke_off = True
             if not self._reason:
                 # Nobody knows what came of it: it is done again once the engine is back.
                 self._write(f"{problem}\n")
@@ -132,7 +144,8 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         image = self._image(self.ref)
         if image is None:
             raise StepFailed(f"The engine reported success, but {self.ref} is not there.")
-        self.made_it = before is None or before.id != image.id
+        self._labels_step = ""
+        self.made_id = "" if before and before.id == image.id else image.id
         if isinstance(step, BuildImage) and step.push_to:
             self._push(step, image)
         return image
@@ -149,6 +162,9 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         """The engine pushes only what carries the target's name: it does for that while."""
         target = step.push_to
         before = self._image(target)
+        if before and step.resumed and before.labels.get(naming.LABEL_IMAGE) == step.image_id:
+            # The name that a push left which was killed over it.
+            before = None
         self._runtime.tag_image(image.id, target)
         try:
             self._follow(lambda: self._runtime.push_image(target, step.push_credential))
@@ -174,6 +190,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                     raise StepFailed(output.error)
                 is_over = is_over or output.is_last
                 self._digest = output.digest or self._digest
+                self._labels_step = output.labels_step or self._labels_step
                 if output.progress is not None:
                     self._report(output.progress)
                 self._raise_if_cancelled()

@@ -22,6 +22,10 @@ class Lanes:
         with self._lock:
             self._waiting.setdefault(work.lane, deque()).append(work)
 
+    def is_waiting(self, work: Work) -> bool:
+        with self._lock:
+            return work in self._waiting.get(work.lane, ())
+
     def withdraw(self, work: Work) -> bool:
         """False when it has begun already."""
         with self._lock:

@@ -15,17 +15,23 @@ class LineCutter:
         self._length = 0
 
     def cut(self, text: str) -> str:
-        lines = text.splitlines(keepends=True)
-        if not lines:
-            return ""
-        if max(map(len, lines)) + self._length <= self._longest:
+        if self._is_short(text):
             # As good as always; a flood of short lines is not looked at one by one.
-            last = lines[-1]
-            ended = last.endswith(("\n", "\r"))
-            before = self._length if len(lines) == 1 else 0
-            self._length = 0 if ended else before + len(last)
+            ended = max(text.rfind("\n"), text.rfind("\r"))
+            before = self._length if ended < 0 else 0
+            self._length = before + len(text) - ended - 1
             return text
-        return "".join(self._line(line) for line in lines)
+        return "".join(self._line(line) for line in text.splitlines(keepends=True))
+
+    def _is_short(self, text: str) -> bool:
+        """Whether no line can be too long: a newline is found wherever one would be."""
+        begun = -self._length
+        while len(text) - begun > self._longest:
+            newline = text.rfind("\n", max(0, begun), max(0, begun + self._longest))
+            if newline < 0:
+                return False
+            begun = newline + 1
+        return True
 
     def _line(self, line: str) -> str:
         body = line.rstrip("\r\n")

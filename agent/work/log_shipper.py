@@ -21,13 +21,17 @@ BATCH_SECONDS = 0.25
 BATCH_BYTES = 256 * 1024
 HEAD_BYTES = 1024 * 1024
 TAIL_BYTES = 4 * 1024 * 1024
+# The mark of a gap lies inside of what the server keeps of the beginning: it must not be trimmed.
+_MARK_ROOM = 128
 # Small pieces are gathered: a million of them would cost far more than their bytes.
 _PIECE_BYTES = 16 * 1024
 
 
 class LogShipper:
     """The first MiB is kept whole; after that the oldest unsent output gives way, marked as a gap.
-    Offsets belong to the server: it says how many bytes it has, the shipper goes on from there."""
+    Offsets belong to the server: it says how many bytes it has, the shipper goes on from there.
+    It is asked first: an earlier try's output may be there, and what is sent to an offset before
+    its end counts as known."""
 
     def __init__(self, server: Server, build_id: str, *, epoch: Callable[[], int]) -> None:
         self._server = server
@@ -35,11 +39,13 @@ class LogShipper:
         self._epoch = epoch
         self._condition = threading.Condition()
         self._cutter = LineCutter()
-        self._waiting: deque[bytearray] = deque()
-        self._waiting_bytes = 0
-        self._total = 0
+        # The beginning, then what was dropped, then the end.
+        self._head: deque[bytearray] = deque()
         self._dropped = 0
+        self._tail: deque[bytearray] = deque()
+        self._waiting_bytes = 0
         self._offset = 0
+        self._is_offset_known = False
         # What was taken from the waiting and has not arrived yet.
         self._in_flight = 0
         self._next_batch = 0.0
@@ -56,8 +62,7 @@ class LogShipper:
     def total_bytes(self) -> int:
         """How long the stored log will be once all of it has arrived; final after `close`."""
         with self._condition:
-            on_the_way = self._in_flight + len(self._gap()) + self._waiting_bytes
-            return self._offset + on_the_way
+            return self._end()
 
     @property
     def held_bytes(self) -> int:
@@ -70,12 +75,13 @@ class LogShipper:
         if not data:
             return
         with self._condition:
-            if self._waiting and len(self._waiting[-1]) + len(data) <= _PIECE_BYTES:
-                self._waiting[-1] += data
+            is_head = not self._tail and self._end() + len(data) <= HEAD_BYTES - _MARK_ROOM
+            waiting = self._head if is_head else self._tail
+            if waiting and len(waiting[-1]) + len(data) <= _PIECE_BYTES:
+                waiting[-1] += data
             else:
-                self._waiting.append(bytearray(data))
+                waiting.append(bytearray(data))
             self._waiting_bytes += len(data)
-            self._total += len(data)
             self._shed()
             self._condition.notify_all()
 
@@ -89,10 +95,8 @@ class LogShipper:
 
     def _shed(self) -> None:
         """Keep memory bounded while the server is away or slow."""
-        while self._waiting_bytes > HEAD_BYTES + TAIL_BYTES and len(self._waiting) > 1:
-            index = 1 if self._total < HEAD_BYTES else 0
-            piece = self._waiting[index]
-            del self._waiting[index]
+        while self._waiting_bytes > HEAD_BYTES + TAIL_BYTES and len(self._tail) > 1:
+            piece = self._tail.popleft()
             self._waiting_bytes -= len(piece)
             self._dropped += len(piece)
 
@@ -120,7 +124,7 @@ class LogShipper:
     def _next(self) -> bytes:
         """Empty at the end. A lone line goes at once, a flood only as fast as batches may."""
         with self._condition:
-            self._condition.wait_for(lambda: self._waiting or self._closing)
+            self._condition.wait_for(lambda: self._waiting_bytes or self._closing)
             pause = self._next_batch - clock.monotonic()
             if pause > 0:
                 self._condition.wait_for(lambda: self._closing, pause)
@@ -128,14 +132,20 @@ class LogShipper:
             return self._take()
 
     def _take(self) -> bytes:
-        pieces = bytearray(self._gap())
-        self._dropped = 0
-        while self._waiting and len(pieces) < BATCH_BYTES:
-            piece = self._waiting.popleft()
+        pieces = bytearray()
+        while self._waiting_bytes and len(pieces) < BATCH_BYTES:
+            if not self._head:
+                pieces += self._gap()
+                self._dropped = 0
+            piece = (self._head or self._tail).popleft()
             self._waiting_bytes -= len(piece)
             pieces += piece
         self._in_flight = len(pieces)
         return bytes(pieces)
+
+    def _end(self) -> int:
+        """Where the next byte will lie in the stored log."""
+        return self._offset + self._in_flight + len(self._gap()) + self._waiting_bytes
 
     def _gap(self) -> bytes:
         if not self._dropped:
@@ -143,18 +153,21 @@ class LogShipper:
         return f"\n… {self._dropped} bytes of output left out …\n".encode()
 
     def _sent(self, batch: bytes) -> bytes:
-        """What is still to be sent. A reply that got lost shows as an offset inside the batch."""
+        """What is still to be sent: all of it when the server has less than it said, as after an
+        older backup. A batch whose reply got lost is sent again, and stored once."""
         epoch = self._epoch()
         if not epoch:
             raise ServerUnavailable("No session is open.")
+        if not self._is_offset_known:
+            held = self._server.append_log(self._build_id, epoch=epoch, offset=0, data=b"")
+            self._arrived(held, batch)
+            self._is_offset_known = True
         try:
             offset = self._server.append_log(
                 self._build_id, epoch=epoch, offset=self._offset, data=batch
             )
         except LogOffsetMoved as moved:
-            known = moved.offset - self._offset
-            rest = batch[known:] if 0 < known <= len(batch) else batch
-            return self._arrived(moved.offset, rest)
+            return self._arrived(moved.offset, batch)
         return self._arrived(offset, b"")
 
     def _arrived(self, offset: int, rest: bytes) -> bytes:

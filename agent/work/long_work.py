@@ -30,7 +30,8 @@ class LongWork(Generic[Made]):
         on_progress: Callable[[BuildStatus], None],
     ) -> None:
         self.step = step
-        self.made_it = False
+        self.made_id = ""
+        self.broke_off = False
         self._runtime = runtime
         self._timeout = timeout
         self._write = write
@@ -41,6 +42,9 @@ class LongWork(Generic[Made]):
     @property
     def is_cancelled(self) -> bool:
         return bool(self._reason)
+
+    def tidy(self, patience: float) -> None:
+        """Most leave nothing."""
 
     def _image(self, ref: str) -> ObservedImage | None:
         try:

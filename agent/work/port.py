@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class Work(Protocol):
-    """`lane` names those that share places; `made_it` says that the image is this agent's."""
+    """`lane` names those that share places; `made_id` is the image on the engine, if this work
+    made it."""
 
     @property
     def lane(self) -> str: ...
@@ -21,7 +22,12 @@ class Work(Protocol):
     def step(self) -> LongStep: ...
 
     @property
-    def made_it(self) -> bool: ...
+    def made_id(self) -> str: ...
+
+    @property
+    def broke_off(self) -> bool:
+        """The engine did: it may have left what it removes otherwise."""
+        ...
 
     @property
     def is_urgent(self) -> bool:
@@ -39,6 +45,10 @@ class Work(Protocol):
 
     def leave(self) -> None:
         """The agent stops: end without a result."""
+        ...
+
+    def tidy(self, patience: float) -> None:
+        """What shall not stay of it, as far as it can go within these seconds."""
         ...
 
     def run(self) -> BuildStatus | None:

@@ -51,6 +51,9 @@ class SnapshotWork(LongWork[SnapshotImage]):
         self._reason = "cancel requested" if step.cancelled else ""
         self._leaving = False
         self._said = ""
+        # The engine was seen at it. It recalls only its newest events: the health checks of other
+        # containers may push the pause out while the commit goes on.
+        self._was_recalled = False
         self._holds_workspace = True
 
     # --- from other threads ---
@@ -86,11 +89,17 @@ class SnapshotWork(LongWork[SnapshotImage]):
         except Interrupted as problem:
             self._write(f"{problem}\n")
             return None
+        except EngineUnavailable as problem:
+            if self._reason:
+                return self._failed(str(problem))
+            # What was made so far is found when the engine is back.
+            self._say_once(str(problem))
+            return None
         except AgentError as problem:
             return self._failed(str(problem))
         if self._reason:
             return self._failed("")
-        self.made_it = True
+        self.made_id = image.id
         self._write(f"Done: {image.id}, {image.size_bytes} bytes\n")
         return self._finished(image)
 
@@ -107,7 +116,7 @@ class SnapshotWork(LongWork[SnapshotImage]):
             raise StepFailed("Cancelled.")
         if found is None:
             raise Interrupted("The engine was interrupted before the image was made.")
-        return self._sealed(found)
+        return self._kept()
 
     def _check(self) -> None:
         container_id, name = self.step.container_id, self.step.workspace_name
@@ -158,6 +167,7 @@ class SnapshotWork(LongWork[SnapshotImage]):
                     # The engine tags first and wakes the container then.
                     return self._made()
             except EngineUnavailable as problem:
+                self._was_recalled = False
                 self._say_once(str(problem))
             if clock.monotonic() >= self._deadline:
                 self._wake_container()
@@ -176,10 +186,12 @@ class SnapshotWork(LongWork[SnapshotImage]):
             return False
         if container.state != "paused":
             return False
-        if self._runtime.recalls_pause(container.id):
-            return True
-        self._wake_container()
-        return False
+        recalled = self._runtime.recalls_pause(container.id)
+        if recalled is not None:
+            self._was_recalled = recalled
+        if not self._was_recalled:
+            self._wake_container()
+        return self._was_recalled
 
     def _made(self) -> ObservedImage | None:
         """Sealed or only committed; None unless this very try made it."""
@@ -191,22 +203,19 @@ class SnapshotWork(LongWork[SnapshotImage]):
             return None
         return image if image.labels.get(naming.LABEL_BUILD) == self.step.build_id else None
 
-    # --- secrets ---
+    # --- from committed to kept ---
 
     @property
     def _commit_ref(self) -> str:
-        """The engine keeps the container's whole environment beside a committed image. With
-        secrets in it, the image that is kept is a copy without that, and the first one goes."""
-        if not self.step.blank_env:
-            return self.step.ref
-        return self.step.ref.rpartition(":")[0] + ":committed"
+        return naming.commit_ref(self.step.ref, self.step.build_id)
 
-    def _sealed(self, image: ObservedImage) -> ObservedImage:
+    def _kept(self) -> ObservedImage:
+        """Under the image's own name. The engine keeps the container's whole environment beside a
+        committed image: with secrets in it a copy without that is kept, and the first one goes."""
         step, committed = self.step, self._commit_ref
-        if committed == step.ref:
-            return image
         if self._made_at(step.ref) is None:
-            self._runtime.seal_image(committed, step.ref)
+            name = self._runtime.seal_image if step.blank_env else self._runtime.tag_image
+            name(committed, step.ref)
         self._runtime.remove_image(committed)
         return self._runtime.inspect_image(step.ref)
 

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.diff.view import object_key
 from agent.plan import ImageFinding
 from agent.protocol.report import BuildStatus
-from agent.steps import IMAGE, CancelBuild, PullImage, SnapshotImage
+from agent.steps import IMAGE, BuildImage, CancelBuild, PullImage, SnapshotImage
 from agent.work.images import ImageWork
 from agent.work.lanes import Lanes
-from agent.work.log_shipper import LogShipper
+from agent.work.logs import BuildLogs
 from agent.work.snapshots import SnapshotWork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from agent.apply.failures import Failures
     from agent.apply.reporter import Reporter
@@ -35,6 +34,12 @@ log = logging.getLogger(__name__)
 # The host's setting decides how many run at once; this only bounds the threads.
 _MOST_THREADS = 48
 _FLUSH_PATIENCE = 3.0
+# Who ends a flood waits for its end, not for megabytes of it: the result goes first, and says how
+# many bytes of the log are still to come.
+_FLUSH_CUT_SHORT = 0.25
+# Nothing is left when the result is told, unless the engine takes its time.
+_TIDY_FIRST = 3.0
+_TIDY_AFTERWARDS = 10.0
 # An engine that dies each time is not asked for ever.
 _MOST_TRIES = 3
 
@@ -54,7 +59,6 @@ class Works:
         on_end: Callable[[], None],
     ) -> None:
         self._runtime = runtime
-        self._server = server
         self._journal = journal
         self._reporter = reporter
         self._failures = failures
@@ -66,7 +70,7 @@ class Works:
         self._lanes = Lanes()
         self._lock = threading.Lock()
         self._running: dict[str, Work] = {}
-        self._shippers: dict[str, LogShipper] = {}
+        self._logs = BuildLogs(server, epoch=epoch)
         self._tries: dict[str, int] = {}
         # (epoch, build id) of results this session was told.
         self._told: set[tuple[int, str]] = set()
@@ -124,7 +128,21 @@ class Works:
                 work.cancel(step.cause)
                 return
             self._forget(work)
-        self._end(_status(step, "cancelled", "Cancelled before it began."))
+        if step.build_id and self._journal.build_result(step.build_id) is None:
+            begun = self._journal.was_begun(step.build_id)
+            message = f"Cancelled: {step.cause}." if begun else "Cancelled before it began."
+            self._end(_status(step, "cancelled", message))
+
+    def cut_short(self, steps: Iterable[CancelBuild]) -> None:
+        """Ends at once what has begun; the plan of this cycle tells of it."""
+        for step in steps:
+            with self._lock:
+                work = self._running.get(step.image_id)
+            if work is None or work.step.build_id != step.build_id:
+                continue
+            # What waits for its turn has nothing to end: the plan withdraws it.
+            if not self._lanes.is_waiting(work):
+                work.cancel(step.cause)
 
     def shutdown(self) -> None:
         """The journal still says `started`: the next agent runs the build again."""
@@ -144,7 +162,7 @@ class Works:
                 step,
                 self._runtime,
                 timeout=settings.build_timeout,
-                write=lambda text: self._write(step.build_id, text),
+                write=lambda text: self._logs.write(step.build_id, text),
                 on_progress=self._progress,
             )
         is_pull = isinstance(step, PullImage)
@@ -152,7 +170,7 @@ class Works:
             step,
             self._runtime,
             timeout=settings.pull_timeout if is_pull else settings.build_timeout,
-            write=lambda text: self._write(step.build_id, text),
+            write=lambda text: self._logs.write(step.build_id, text),
             on_progress=self._progress,
         )
 
@@ -161,16 +179,21 @@ class Works:
         try:
             self._began(step)
             result = self._result(work)
-            if work.made_it:
+            if work.made_id:
                 self._journal.image_made(step.image_id)
+                if isinstance(step, PullImage):
+                    self._journal.pulled(work.made_id, step.image_id)
             if result is None:
                 log.info("%s %r: left without an end", step.verb, step.name)
             elif step.build_id:
                 self._end(result)
             else:
-                self._fetched(result)
+                self._fetched(step, result)
             if result is not None:
+                if isinstance(step, BuildImage) and not work.broke_off:
+                    self._journal.steps_cleared(step.image_id)
                 log.info("%s %r: %s %s", step.verb, step.name, result.status, result.message)
+                work.tidy(_TIDY_AFTERWARDS)
         except Exception:
             # The thread belongs to a pool: without this line a bug would vanish in a future.
             log.exception("%s %r ended unexpectedly", step.verb, step.name)
@@ -183,11 +206,10 @@ class Works:
     def _began(self, step: LongStep) -> None:
         if not step.build_id:
             return
-        with self._lock:
-            self._shippers[step.build_id] = LogShipper(
-                self._server, step.build_id, epoch=self._epoch
-            )
+        self._logs.open(step.build_id)
         self._journal.build_started(step.build_id, step.image_id)
+        if isinstance(step, BuildImage):
+            self._journal.steps_begun(step.image_id, push_to=step.push_to)
         if isinstance(step, SnapshotImage):
             self._reporter.turn(step.workspace_id, revision=step.revision, status="snapshotting")
 
@@ -200,13 +222,14 @@ class Works:
             result = _status(step, "failed", f"Internal error: {problem}")
         if result is None and not self._leaving:
             result = self._tried_too_often(step)
-        with self._lock:
-            shipper = self._shippers.pop(step.build_id, None)
-        if shipper is not None:
-            shipper.close(patience=_FLUSH_PATIENCE)
-            if result is not None:
-                result = msgspec.structs.replace(result, log_bytes=shipper.total_bytes)
-        return result
+            if result is None:
+                # The next try goes on with the same log.
+                return None
+        if result is not None:
+            work.tidy(_TIDY_FIRST)
+        patience = _FLUSH_CUT_SHORT if work.is_cancelled else _FLUSH_PATIENCE
+        log_bytes = self._logs.close(step.build_id, patience=patience)
+        return result and msgspec.structs.replace(result, log_bytes=log_bytes)
 
     def _tried_too_often(self, step: LongStep) -> BuildStatus | None:
         key = step.build_id or step.image_id
@@ -214,7 +237,9 @@ class Works:
         if tries < _MOST_TRIES:
             return None
         del self._tries[key]
-        return _status(step, "failed", f"The engine broke off {tries} times in the middle of it.")
+        message = f"The engine broke off {tries} times in the middle of it."
+        self._logs.write(step.build_id, f"{message}\n")
+        return _status(step, "failed", message)
 
     def _forget(self, work: Work) -> None:
         with self._lock:
@@ -222,29 +247,28 @@ class Works:
             if not self._running:
                 self._idle.set()
 
-    def _write(self, build_id: str, text: str) -> None:
-        shipper = self._shippers.get(build_id)
-        if shipper is not None:
-            shipper.write(text)
-
     def _progress(self, status: BuildStatus) -> None:
         if status.build_id:
             self._reporter.build(status)
 
     def _end(self, result: BuildStatus) -> None:
+        self._logs.close(result.build_id)
         self._journal.build_ended(result)
+        self._journal.forget_builds(wanted=self._target.builds())
         self._tries.pop(result.build_id, None)
         self._told.add((self._epoch(), result.build_id))
         self._reporter.build(result)
 
-    def _fetched(self, result: BuildStatus) -> None:
-        """A vanished image was fetched again: no build row, but the server hears of it."""
-        key = object_key(IMAGE, result.image_id)
+    def _fetched(self, step: LongStep, result: BuildStatus) -> None:
+        """Without a build row: an image that vanished, or one that the platform itself needs."""
+        key = step.key
         if result.status == "finished":
             self._failures.clear(key)
         else:
             revision = self._target.revision(key) or 0
             self._failures.record(key, result.message, revision=revision)
+        if not key.startswith(f"{IMAGE}:"):
+            return
         self._reporter.found(
             ImageFinding(
                 image_id=result.image_id,

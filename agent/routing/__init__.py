@@ -1,0 +1,1 @@
+"""Routes of workspaces' URLs for a router on the host; pure."""

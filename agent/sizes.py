@@ -1,0 +1,12 @@
+"""A number of bytes in words."""
+
+from __future__ import annotations
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def in_words(count: int) -> str:
+    size, unit = float(count), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{count} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
