@@ -6,12 +6,16 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trailer.settings")
 
-app = Celery("trailer")
+app = Celery("trailer", task_cls="trailer.counters:CountedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.conf.beat_schedule = {
     "prune-expired": {"task": "accounts.prune_expired", "schedule": 3600.0},
     "mark-silent-hosts": {"task": "workspaces.mark_silent_hosts", "schedule": 5.0},
     "roll-up-metrics": {"task": "workspaces.roll_up_metrics", "schedule": 60.0},
+    "work-stacks": {"task": "stacks.work", "schedule": 1.0},
+    "run-timers": {"task": "workspaces.run_timers", "schedule": 20.0},
+    "order-maintenance": {"task": "hosts.order_maintenance", "schedule": 20.0},
+    "advance-rollouts": {"task": "hosts.advance_rollouts", "schedule": 5.0},
     "retry-failed-pulls": {"task": "images.retry_failed_pulls", "schedule": 2.5},
 }

@@ -61,6 +61,11 @@ def nudge(host_id: UUID | str) -> None:
     transaction.on_commit(lambda: _send((agent_group(host_id),), {"type": "nudge"}))
 
 
+def dismiss(host_id: UUID | str) -> None:
+    """Hang up on a host's agent, whose token is no longer good."""
+    transaction.on_commit(lambda: _send((agent_group(host_id),), {"type": "agent.dismissed"}))
+
+
 def channel_layer() -> BaseChannelLayer:
     layer = get_channel_layer()
     if layer is None:

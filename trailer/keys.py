@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cryptography.fernet import Fernet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+
+KEYS_FILE: Final = "fernet.keys"
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ def load_or_create_keys(data_dir: Path, *, secret_key: str, fernet_keys: Sequenc
     return Keys(
         secret_key=secret_key or _kept(data_dir / "secret.key", lambda: secrets.token_urlsafe(50)),
         fernet_keys=tuple(fernet_keys)
-        or tuple(_kept(data_dir / "fernet.keys", lambda: Fernet.generate_key().decode()).split()),
+        or tuple(_kept(data_dir / KEYS_FILE, lambda: Fernet.generate_key().decode()).split()),
     )
 
 
@@ -41,3 +44,14 @@ def _kept(path: Path, make: Callable[[], str]) -> str:
     with os.fdopen(descriptor, "w") as file:
         file.write(make() + "\n")
     return path.read_text().strip()
+
+
+def prepend_key(path: Path, key: str) -> None:
+    """Whole or not at all: a file that was cut short would lock every secret away."""
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{key}\n{path.read_text()}")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -7,8 +7,10 @@ import uuid
 from typing import TYPE_CHECKING
 
 import structlog
+from django.conf import settings
 
 from trailer.context import coming_from, request_origin
+from trailer.domains import address_under
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +23,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
-    "form-action 'self'; manifest-src 'self'"
+    "manifest-src 'self'; form-action 'self'"
 )
 # The admin kit and the API browser evaluate expressions and set styles inline.
 _RELAXED_POLICY = (
@@ -30,6 +32,12 @@ _RELAXED_POLICY = (
     "frame-ancestors 'none'; base-uri 'self'; form-action 'self'"
 )
 _RELAXED_PATHS = ("/admin/", "/api/docs/")
+
+
+def url_origins() -> str:
+    """All addresses of workspaces' URLs that go through this server, as a source of a policy."""
+    domain = settings.TRAILER_URL_DOMAIN
+    return address_under(settings.TRAILER_PUBLIC_URL, f"*.{domain}").rstrip("/") if domain else ""
 
 
 class RequestContextMiddleware:
@@ -53,11 +61,13 @@ class RequestContextMiddleware:
 class ContentSecurityPolicyMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
+        # After signing in, a browser goes on to the workspace's URL it came from.
+        self._policy = f"{_POLICY} {url_origins()}".rstrip()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         relaxed = request.path.startswith(_RELAXED_PATHS)
         response.headers.setdefault(
-            "Content-Security-Policy", _RELAXED_POLICY if relaxed else _POLICY
+            "Content-Security-Policy", _RELAXED_POLICY if relaxed else self._policy
         )
         return response

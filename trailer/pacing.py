@@ -1,4 +1,4 @@
-"""Daphne with back-pressure on WebSockets: sending waits for a slow client.
+"""Daphne with back-pressure: sending waits for a slow client, on WebSockets as in answers.
 
 Daphne itself buffers without end in both directions, so one browser that stopped reading a log, or
 one that types faster than anybody reads, would grow the server.
@@ -7,16 +7,25 @@ one that types faster than anybody reads, would grow the server.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from daphne.cli import CommandLineInterface
 from daphne.server import Server
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
+from trailer.streaming import StreamingFactory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from daphne.http_protocol import HTTPFactory
+
 # Messages of one client that wait for the application before no more is read from its socket.
 _MOST_WAITING: Final = 64
-_LOOK_AGAIN: Final = 0.02
+# Of a request's body, which comes in pieces of up to 64 KiB.
+_MOST_CHUNKS: Final = 8
+_LOOK_AGAIN: Final = 0.005
 
 
 @implementer(IPushProducer)
@@ -41,12 +50,31 @@ class Pace:
 
 
 class PacedServer(Server):  # type: ignore[misc]  # Daphne has no types
+    @property
+    def http_factory(self) -> StreamingFactory:
+        return self._http_factory
+
+    @http_factory.setter
+    def http_factory(self, plain: HTTPFactory) -> None:
+        """Set by Daphne when it starts; ours makes requests that can stream."""
+        self._http_factory = StreamingFactory(self)
+
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        if message["type"] == "websocket.close" and self._closes(protocol, message.get("code")):
+        kind = message["type"]
+        if kind == "websocket.close" and self._closes(protocol, message.get("code")):
             return
+        if kind == "http.response.cut":
+            protocol.cut()
+            return
+        if kind == "http.response.body" and not message.get("more_body"):
+            self._last_body(protocol)
         await super().handle_reply(protocol, message)
-        if message["type"] == "websocket.send" and protocol in self.connections:
+        if protocol not in self.connections:
+            return
+        if kind in {"websocket.send", "upgrade.send"}:
             await self._pace(protocol).room()
+        elif kind == "http.response.body" and message.get("more_body"):
+            await self._http_pace(protocol).room()
 
     def _closes(self, protocol: Any, code: int | None) -> bool:
         """Autobahn lets applications close with 1000 or private codes only; 1013 says "busy"."""
@@ -68,9 +96,26 @@ class PacedServer(Server):  # type: ignore[misc]  # Daphne has no types
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         queue = super().create_application(protocol, scope)
-        if scope["type"] != "websocket" or queue is None:
+        if queue is None:
             return queue
-        return _Intake(queue, protocol)
+        has_ended = self.connections[protocol]["application_instance"].done
+        if scope["type"] == "websocket":
+            transport = protocol.transport
+            return Intake(
+                queue,
+                has_ended=has_ended,
+                pause=transport.pauseProducing,
+                resume=lambda: protocol.transport and protocol.transport.resumeProducing(),
+            )
+        if hasattr(protocol, "pause"):
+            return Intake(
+                queue,
+                has_ended=has_ended,
+                pause=protocol.pause,
+                resume=protocol.resume,
+                most=_MOST_CHUNKS,
+            )
+        return queue
 
     def _pace(self, protocol: Any) -> Pace:
         details = self.connections[protocol]
@@ -83,32 +128,59 @@ class PacedServer(Server):  # type: ignore[misc]  # Daphne has no types
         found: Pace = details["pace"]
         return found
 
+    def _http_pace(self, protocol: Any) -> Pace:
+        """The connection belongs to its HTTP side, which passes on what the transport says."""
+        details = self.connections[protocol]
+        if "pace" not in details:
+            details["pace"] = pace = Pace()
+            if "disconnected" not in details and not protocol.finished:
+                protocol.registerProducer(pace, True)
+        found: Pace = details["pace"]
+        return found
 
-class _Intake:
-    """The application's queue, as the protocol fills it."""
+    def _last_body(self, protocol: Any) -> None:
+        if "pace" in self.connections.get(protocol, {}) and not protocol.finished:
+            protocol.unregisterProducer()
 
-    def __init__(self, queue: asyncio.Queue[Any], protocol: Any) -> None:
+
+class Intake:
+    """The application's queue, as the protocol fills it. One that has ended reads no more:
+    it is not waited for, and nothing is kept for it."""
+
+    def __init__(
+        self,
+        queue: asyncio.Queue[Any],
+        *,
+        has_ended: Callable[[], bool],
+        pause: Callable[[], object],
+        resume: Callable[[], object],
+        most: int = _MOST_WAITING,
+    ) -> None:
         self._queue = queue
-        self._protocol = protocol
+        self._has_ended = has_ended
+        self._pause = pause
+        self._resume = resume
+        self._most = most
         self._paused = False
 
     def put_nowait(self, message: dict[str, Any]) -> None:
+        if self._has_ended():
+            return
         self._queue.put_nowait(message)
-        if self._queue.qsize() > _MOST_WAITING and not self._paused:
+        if self._queue.qsize() > self._most and not self._paused:
             self._paused = True
-            self._protocol.transport.pauseProducing()
+            self._pause()
             self._look_later()
 
     def _look_later(self) -> None:
         asyncio.get_running_loop().call_later(_LOOK_AGAIN, self._look)
 
     def _look(self) -> None:
-        if self._queue.qsize() > _MOST_WAITING // 2:
+        if self._queue.qsize() > self._most // 2 and not self._has_ended():
             self._look_later()
             return
         self._paused = False
-        if self._protocol.transport is not None:
-            self._protocol.transport.resumeProducing()
+        self._resume()
 
 
 class PacedCommand(CommandLineInterface):  # type: ignore[misc]

@@ -78,6 +78,8 @@ class Granted:
     def allows(self, actor: Actor, obj: Model | None) -> bool:
         if obj is None or not SignedIn().allows(actor, None):
             return False
+        if self.path != "pk" and getattr(obj, self.path) is None:
+            return False
         if self.path == "pk" and getattr(obj, "granted_to", None) == actor.pk:
             # Read together with the row: a list needs no query per object.
             return (getattr(obj, "granted_role", None) or 0) >= self.role
@@ -152,6 +154,12 @@ def _capable(capability: Capability) -> Rule:
     return AnyOf((Admin(), Capable(capability)))
 
 
+def _of_stack(role: Role) -> Rule:
+    """Workspaces are shared one by one, and services of a stack together with it."""
+    granted = Granted("workspace", role), Granted("stack", role, path="stack")
+    return AnyOf((Admin(), Owner(), *granted))
+
+
 RULES: dict[str, Rule] = {
     "host.view": _capable(Capability.VIEW),
     "host.create": Admin(),
@@ -183,16 +191,28 @@ RULES: dict[str, Rule] = {
     "build.view": AnyOf(
         (Admin(), Owner("image__owner"), Granted("image", Role.VIEWER, path="image_id"))
     ),
-    "workspace.view": _shared("workspace", Role.VIEWER),
-    "workspace.logs": _shared("workspace", Role.VIEWER),
+    "workspace.view": _of_stack(Role.VIEWER),
+    # URLs that only the owner may open: not even an administrator.
+    "workspace.open_as_owner": Owner(),
+    "workspace.logs": _of_stack(Role.VIEWER),
     "workspace.create": SignedIn(),
-    "workspace.modify": _shared("workspace", Role.EDITOR),
-    "workspace.exec": _shared("workspace", Role.EDITOR),
-    "workspace.attach": _shared("workspace", Role.EDITOR),
+    "workspace.modify": _of_stack(Role.EDITOR),
+    "workspace.exec": _of_stack(Role.EDITOR),
+    "workspace.attach": _of_stack(Role.EDITOR),
     "workspace.delete": _shared("workspace", Role.MANAGER),
     "workspace.share": _shared("workspace", Role.MANAGER),
     "workspace.transfer": _OWNED,
     "workspace.privileged": _capable(Capability.PRIVILEGED),
+    "stack.view": _shared("stack", Role.VIEWER),
+    "stack.create": SignedIn(),
+    "stack.modify": _shared("stack", Role.EDITOR),
+    # Whoever says where the files come from acts with the owner's rights on the host.
+    "stack.source": _shared("stack", Role.MANAGER),
+    "stack.delete": _shared("stack", Role.MANAGER),
+    "stack.share": _shared("stack", Role.MANAGER),
+    "sync.view": AnyOf(
+        (Admin(), Owner("stack__owner"), Granted("stack", Role.VIEWER, path="stack_id"))
+    ),
     "apitoken.view": Owner("user"),
     "apitoken.create": SignedIn(),
     "apitoken.modify": Owner("user"),
@@ -216,6 +236,7 @@ _WORDS: Final = {
     "workspace.exec": "run commands in this workspace",
     "workspace.attach": "attach to this workspace",
     "volume.write": "write to this volume",
+    "stack.source": "change where the files of this stack come from",
 }
 
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django.urls import path
+from django.urls import path, re_path
 
 from hosts.consumers import AgentConsumer
 from images.consumers import BuildLogConsumer
+from trailer.sockets import NothingHere
 from workspaces.consumers import LiveConsumer
 from workspaces.sessions.consumers import AttachConsumer, ExecConsumer, LogsConsumer
 
@@ -20,3 +21,6 @@ _SOCKETS: dict[str, Any] = {
 }
 
 websocket_urlpatterns: list[Any] = [path(route, app) for route, app in _SOCKETS.items()]
+
+_nothing_here: Any = NothingHere.as_asgi()
+elsewhere: Any = re_path("", _nothing_here)

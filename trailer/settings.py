@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import environ
 
+from trailer.domains import default_url_domain
 from trailer.keys import load_or_create_keys
 from trailer.logs import logging_config
 
@@ -19,9 +20,18 @@ environ.Env.read_env(BASE_DIR / ".env")
 TRAILER_DATA_DIR = Path(env.str("TRAILER_DATA_DIR", default=str(BASE_DIR / "data"))).resolve()
 TRAILER_BIND = env.str("TRAILER_BIND", default="127.0.0.1:8000")
 TRAILER_PUBLIC_URL = env.str("TRAILER_PUBLIC_URL", default=f"http://{TRAILER_BIND}").rstrip("/")
+# Workspaces' URLs under this domain go through this server.
+TRAILER_URL_DOMAIN = env.str(
+    "TRAILER_URL_DOMAIN", default=default_url_domain(TRAILER_PUBLIC_URL)
+).lower()
 # Off: users see and use only the hosts on which they were given capabilities.
 TRAILER_OPEN_HOSTS = env.bool("TRAILER_OPEN_HOSTS", default=True)
 TRAILER_EMBEDDED_AGENT = env.bool("TRAILER_EMBEDDED_AGENT", default=True)
+# Where repositories of stacks may be read beside the internet: hosts, networks, http:// hosts and
+# file:// folders; see docs/stacks.md.
+TRAILER_GIT_ALLOW = env.list("TRAILER_GIT_ALLOW", default=None)
+# Seconds that reading a repository may take as a whole.
+TRAILER_GIT_TIMEOUT = env.float("TRAILER_GIT_TIMEOUT", default=60)
 TRAILER_VERSION = "0.1.0"
 TRAILER_AGENT_IMAGE = env.str("TRAILER_AGENT_IMAGE", default="trailer/agent:latest")
 
@@ -68,12 +78,15 @@ INSTALLED_APPS = [
     "trailer.accounts",
     "trailer.access",
     "trailer.audit",
+    "trailer.leases",
     "hosts",
     "images",
     "workspaces",
+    "workspaces.stacks",
 ]
 
 MIDDLEWARE = [
+    "trailer.counters.CountingMiddleware",
     "trailer.middleware.RequestContextMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -142,7 +155,11 @@ CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     else {"BACKEND": "trailer.layer.EmbeddedChannelLayer"}
 }
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    "default": {
+        "BACKEND": "trailer.cache.SteadyRedisCache",
+        "LOCATION": REDIS_URL,
+        "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
+    }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
@@ -151,6 +168,8 @@ CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
 CELERY_RESULT_BACKEND = REDIS_URL or "cache+memory://"
 # The embedded broker polls; at the default second each job would wait for it.
 CELERY_BROKER_TRANSPORT_OPTIONS = {} if REDIS_URL else {"polling_interval": 0.05}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
@@ -159,6 +178,12 @@ CELERY_TIMEZONE = "UTC"
 
 # A failed pull is tried again after so long, then after twice as long, up to five minutes.
 TRAILER_PULL_RETRY_SECONDS = env.float("TRAILER_PULL_RETRY_SECONDS", default=10.0)
+
+# Stacks: how many are worked on at once, and after how many seconds a failed step is tried again.
+TRAILER_STACK_PARALLEL = env.int("TRAILER_STACK_PARALLEL", default=3)
+TRAILER_STACK_RETRY_SECONDS = env.list(
+    "TRAILER_STACK_RETRY_SECONDS", cast=float, default=[1, 5, 30]
+)
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -170,6 +195,9 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
+if _public.scheme == "https":
+    # Such names a page of another host, even of a subdomain, can neither set nor overwrite.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
 SESSION_ENGINE = "trailer.accounts.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -179,6 +207,38 @@ TRAILER_BEHIND_PROXY = env.bool("TRAILER_BEHIND_PROXY", default=False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRAILER_BEHIND_PROXY else None
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+
+# Where mail goes out; without it nobody can reset a forgotten password by mail.
+_smtp = env.str("TRAILER_SMTP_URL", default="")
+EMAIL_HOST_SET = bool(_smtp)
+if _smtp:
+    vars().update(environ.Env.email_url_config(_smtp))
+DEFAULT_FROM_EMAIL = env.str("TRAILER_MAIL_FROM", default=f"trailer@{_public.hostname}")
+PASSWORD_RESET_TIMEOUT = 3600
+
+# Single sign-on by OpenID Connect; docs/access.md.
+TRAILER_OIDC_ISSUER = env.str("TRAILER_OIDC_ISSUER", default="").rstrip("/")
+TRAILER_OIDC_NAME = (
+    env.str("TRAILER_OIDC_NAME", default="single sign-on") if TRAILER_OIDC_ISSUER else ""
+)
+
+OIDC_RP_CLIENT_ID = env.str("TRAILER_OIDC_CLIENT_ID", default="")
+OIDC_RP_CLIENT_SECRET = env.str("TRAILER_OIDC_CLIENT_SECRET", default="")
+OIDC_RP_SCOPES = env.str("TRAILER_OIDC_SCOPES", default="openid email profile")
+OIDC_RP_SIGN_ALGO = env.str("TRAILER_OIDC_SIGN_ALGO", default="RS256")
+OIDC_USE_PKCE = True
+OIDC_TIMEOUT = 10
+OIDC_AUTHENTICATION_CALLBACK_URL = "sso-callback"
+LOGIN_REDIRECT_URL_FAILURE = "/login/?sso=failed"
+# The provider's group -> ours: "engineers=lab,ops=operators".
+TRAILER_OIDC_GROUPS = env.dict("TRAILER_OIDC_GROUPS", default={})
+TRAILER_OIDC_GROUPS_CLAIM = env.str("TRAILER_OIDC_GROUPS_CLAIM", default="groups")
+TRAILER_OIDC_ADMIN_GROUP = env.str("TRAILER_OIDC_ADMIN_GROUP", default="")
+TRAILER_OIDC_LINK_BY_MAIL = env.bool("TRAILER_OIDC_LINK_BY_MAIL", default=False)
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    *(["trailer.accounts.oidc.SingleSignOn"] if TRAILER_OIDC_ISSUER else []),
+]
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -224,6 +284,9 @@ SPECTACULAR_SETTINGS = {
         "BuildStatus": "images.choices.BuildStatus",
         "ImageKind": "images.choices.ImageKind",
         "WorkspaceStatus": "workspaces.choices.WorkspaceStatus",
+        "StackStatus": "workspaces.stacks.choices.StackStatus",
+        "SyncTrigger": "workspaces.stacks.choices.Trigger",
+        "SyncOutcome": "workspaces.stacks.choices.SyncOutcome",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

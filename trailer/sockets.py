@@ -39,6 +39,14 @@ class PromptBytes(AsyncWebsocketConsumer):
             await super().dispatch(message)
 
 
+class NothingHere(AsyncWebsocketConsumer):
+    """Any address without a socket: a close code says so, where a refused handshake is a fault."""
+
+    async def connect(self) -> None:
+        await self.accept()
+        await self.close(code=NOT_THERE)
+
+
 @dataclass(frozen=True)
 class Caller:
     """`may_write` is False for tokens that were made for reading only."""
@@ -74,9 +82,3 @@ async def socket_caller(scope: Any) -> Caller | None:
 async def socket_user(scope: Any) -> User | None:
     caller = await socket_caller(scope)
     return caller.user if caller else None
-
-
-@sync_to_async
-def still_active(user_id: Any) -> User | None:
-    """Read again during the session: a disabled account must not keep its open sockets."""
-    return User.objects.filter(pk=user_id, is_active=True).first()

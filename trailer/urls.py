@@ -18,8 +18,11 @@ urlpatterns = [
     path("api/v1/", include("hosts.api.urls")),
     path("api/v1/", include("images.api.urls")),
     path("api/v1/", include("workspaces.api.urls")),
+    path("api/v1/", include("workspaces.stacks.api.urls")),
+    path("webhooks/", include("workspaces.stacks.api.webhook_urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("", include("workspaces.urls.routes")),
     path("", include("trailer.pages.urls")),
 ]
 

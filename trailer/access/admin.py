@@ -1,10 +1,10 @@
-"""Grants and capabilities in the admin pages: to be read; they are given on the objects' pages."""
+"""Grants, capabilities and quotas in the admin pages: to be read; they are given elsewhere."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 
-from trailer.access.models import Grant, HostCapability
+from trailer.access.models import Grant, HostCapability, Quota
 from trailer.service_admin import ReadOnlyAdmin
 
 
@@ -22,3 +22,10 @@ class HostCapabilityAdmin(ReadOnlyAdmin):
     list_filter = ("capability",)
     list_select_related = ("user", "group", "granted_by")
     search_fields = ("user__username", "group__name", "host_id")
+
+
+@admin.register(Quota)
+class QuotaAdmin(ReadOnlyAdmin):
+    list_display = ("user", "group", "workspaces", "cpus", "memory_bytes", "gpus", "disk_bytes")
+    list_select_related = ("user", "group")
+    search_fields = ("user__username", "group__name")

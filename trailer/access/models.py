@@ -138,3 +138,35 @@ class HostCapability(models.Model):
 
 def capabilities_held(actor_id: Any) -> QuerySet[HostCapability]:
     return HostCapability.objects.filter(held_by(actor_id)).order_by()
+
+
+class Quota(models.Model):
+    """How much one user may own, or all members of a group together; empty means no limit."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="quota",
+    )
+    group = models.OneToOneField(
+        Group, null=True, blank=True, on_delete=models.CASCADE, related_name="quota"
+    )
+    workspaces = models.PositiveIntegerField(null=True, blank=True)
+    # Of workspaces that run or shall run.
+    cpus = models.DecimalField(max_digits=8, decimal_places=3, null=True, blank=True)
+    memory_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    gpus = models.PositiveIntegerField(null=True, blank=True)
+    # Of images and snapshots.
+    disk_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=_ONE_SUBJECT, name="quota_has_one_subject")
+        ]
+
+    def __str__(self) -> str:
+        return f"quota of {self.user or f'the group {self.group}'}"

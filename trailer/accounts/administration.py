@@ -147,6 +147,9 @@ def _apply(user: User, fields: Any) -> set[str]:
     """Set what is given; answers the columns that were touched."""
     check_text({name: value for name, value in fields.items() if name != "groups"})
     touched = set()
+    if fields.get("email", user.email) != user.email:
+        user.mail_is_vouched = True
+        touched.add("mail_is_vouched")
     for name in ("username", "email", "is_active"):
         if name in fields:
             setattr(user, name, fields[name])

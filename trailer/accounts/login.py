@@ -1,25 +1,25 @@
-"""Checking a password, with guesses counted per user and address; for the API and the pages."""
+"""Checking a password and a second factor, with guesses counted; for the API and the pages."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from django.contrib.auth import authenticate
-from django.core.cache import cache
 
+from trailer.accounts.attempts import Attempts
 from trailer.accounts.models import User
+from trailer.accounts.second_factor import code_is_right, is_on
 from trailer.audit.models import Outcome
 from trailer.audit.record import record
 from trailer.context import client_address
-from trailer.errors import ApplicationError, Invalid, Throttled
-from trailer.secrets import digest
+from trailer.errors import ApplicationError, Invalid
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 FAILURES_PER_WINDOW: Final = 5
-_WINDOW: Final = 60
+# From one address, whoever is tried: one password for many names is a guess too.
+FAILURES_PER_ADDRESS: Final = 20
 
 
 class LoginRefused(ApplicationError):
@@ -27,49 +27,74 @@ class LoginRefused(ApplicationError):
     status = 401
 
 
-def login_check(request: HttpRequest, *, username: str, password: str) -> User:
+class SecondFactorNeeded(ApplicationError):
+    """The password was right; `user` is who may go on with a code."""
+
+    code = "second_factor_required"
+    status = 401
+
+    def __init__(self, user: User) -> None:
+        super().__init__(
+            "This account has a second factor. Send the code of its app, or a recovery code, too.",
+            fields={"code": ["A code is needed."]},
+        )
+        self.user = user
+
+
+def login_check(request: HttpRequest, *, username: str, password: str, code: str = "") -> User:
     """The active user with this password, or a refusal that does not say which was wrong."""
-    key = _key(username, client_address(request.META))
-    _count_attempt(key)
+    attempts = _attempts(request, username)
+    attempts.count()
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
         record("user.login", actor_name=username, outcome=Outcome.REFUSED)
         raise LoginRefused(
             "This username and password do not match an account. Check both and try again."
         )
-    cache.delete_many([key, f"{key}:since"])
-    record("user.login", user, actor=user)
-    return user
+    if is_on(user):
+        if not code:
+            # Not a failure, but the count stays until the code is right.
+            raise SecondFactorNeeded(user)
+        _check_code(user, code)
+    return _signed_in(user, attempts)
+
+
+def second_factor_check(request: HttpRequest, user: User, code: str) -> User:
+    """The second step of a page's sign-in; the first was `login_check`."""
+    attempts = _attempts(request, user.username)
+    attempts.count()
+    _check_code(user, code)
+    return _signed_in(user, attempts)
 
 
 def check_present_password(request: HttpRequest, user: User, password: str) -> None:
     """For changes that a borrowed session must not make; guesses count like sign-ins."""
-    key = _key(user.username, client_address(request.META))
-    _count_attempt(key)
+    attempts = _attempts(request, user.username)
+    attempts.count()
     if not user.check_password(password):
         raise Invalid.field("current_password", "This is not your present password.")
-    cache.delete_many([key, f"{key}:since"])
+    attempts.forget()
 
 
-def _count_attempt(key: str) -> None:
-    """Counted before the password is looked at: parallel guesses don't slip past the limit."""
-    now = time.time()
-    if cache.add(key, 0, timeout=_WINDOW):
-        cache.set(f"{key}:since", now, timeout=_WINDOW)
-    try:
-        attempts = cache.incr(key)
-    except ValueError:
-        # The window ended between the two calls: this is the first attempt of the next one.
-        attempts = 1
-        cache.set(key, attempts, timeout=_WINDOW)
-    if attempts > FAILURES_PER_WINDOW:
-        since = cache.get(f"{key}:since", now)
-        wait = max(1, int(since + _WINDOW - now) + 1)
-        raise Throttled(
-            f"Too many failed sign-ins. Try again in {wait} seconds.", retry_after=wait
-        )
+def _check_code(user: User, code: str) -> None:
+    if code_is_right(user, code):
+        return
+    record("user.login", actor_name=user.username, outcome=Outcome.REFUSED)
+    sentence = "This code is not right, or was used already. Wait for the next one and try again."
+    raise LoginRefused(sentence, fields={"code": [sentence]})
 
 
-def _key(username: str, address: str) -> str:
-    """A digest, so that any text makes a valid key."""
-    return "login:" + digest(f"{username.casefold()}\0{address}")
+def _signed_in(user: User, attempts: Attempts) -> User:
+    attempts.forget()
+    record("user.login", user, actor=user)
+    return user
+
+
+def _attempts(request: HttpRequest, username: str) -> Attempts:
+    address = client_address(request.META)
+    return Attempts(
+        {
+            f"{username.casefold()}\0{address}": FAILURES_PER_WINDOW,
+            f"address\0{address}": FAILURES_PER_ADDRESS,
+        }
+    )

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 class User(AbstractUser):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    # Given by an administrator, or proved by a mail that arrived; not merely typed by the user.
+    mail_is_vouched = models.BooleanField(default=False, editable=False)
 
     @property
     def is_admin(self) -> bool:
@@ -63,3 +65,51 @@ class Session(AbstractBaseSession):
 
     def __str__(self) -> str:
         return f"session from {self.address or 'somewhere'}"
+
+
+class SecondFactor(models.Model):
+    """The secret of an app that shows codes; it counts once a first code was confirmed."""
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="second_factor")
+    secret_token = models.TextField(editable=False)
+    confirmed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # The newest half minute whose code was used: no code works twice.
+    last_step = models.PositiveBigIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user}"
+
+
+class RecoveryCode(models.Model):
+    """Works once, instead of a code of the app."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="recovery_codes")
+    digest = models.CharField(max_length=64, editable=False)
+    used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "digest"], name="recovery_code_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.user}"
+
+
+class ExternalIdentity(models.Model):
+    """Who a user is at an identity provider. A mail address may change hands, a subject not."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=300)
+    subject = models.CharField(max_length=255)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "external identities"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="one_user_per_identity")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.issuer}"

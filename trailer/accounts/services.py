@@ -107,6 +107,7 @@ def sessions_end_others(
 
 
 def profile_update(*, actor: Actor, email: str) -> User:
+    """The caller has checked the present password: a new password is sent to this address."""
     check_text({"email": email})
     with transaction.atomic():
         user = row_lock(User.objects.all(), actor.pk)
@@ -114,7 +115,8 @@ def profile_update(*, actor: Actor, email: str) -> User:
         user.email = email
         check_columns(user, ("email",))
         if changes:
-            user.save(update_fields=["email"])
+            user.mail_is_vouched = False
+            user.save(update_fields=["email", "mail_is_vouched"])
             record("user.update", user, actor=actor, changes=changes)
     return user
 
@@ -129,6 +131,19 @@ def password_change(*, actor: Actor, password: str, session_key: str | None = No
         ApiToken.objects.filter(user=user, is_sign_in=True).delete()
         record("user.password", user, actor=actor)
     return user
+
+
+def password_reset(*, user: User, password: str) -> User:
+    """By the link of a mail, which proved who asks. Whoever was signed in must sign in again."""
+    with transaction.atomic():
+        current = row_lock(User.objects.all(), user.pk)
+        set_password(current, password)
+        current.mail_is_vouched = True
+        current.save(update_fields=["password", "mail_is_vouched"])
+        Session.objects.filter(user=current).delete()
+        ApiToken.objects.filter(user=current, is_sign_in=True).delete()
+        record("user.password_reset", current, actor=current)
+    return current
 
 
 def expired_prune() -> int:

@@ -81,6 +81,13 @@ def page_not_found(request: HttpRequest, exception: Exception) -> JsonResponse:
     )
 
 
+def page_failed(request: HttpRequest) -> JsonResponse:
+    """For a bug: the log has the trace under the same number."""
+    request_id = str(request.META.get("TRAILER_REQUEST_ID", ""))
+    sentence = "Something went wrong on the server. Tell an administrator the request id."
+    return JsonResponse(body("error", sentence, request_id), status=500)
+
+
 def _api(error: exceptions.APIException, request_id: str) -> dict[str, Any]:
     codes = {400: "invalid", 401: "not_signed_in", 403: "not_allowed", 404: "not_found"}
     codes |= {405: "method_not_allowed", 413: "too_large", 415: "unsupported", 429: "throttled"}

@@ -7,6 +7,8 @@ from typing import IO, TYPE_CHECKING, Any
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
+from trailer.errors import Invalid
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,24 +34,31 @@ class StrictJSONParser(JSONParser):
         return data
 
 
-def _check(value: Any, depth: int) -> None:
+def _check(value: Any, depth: int, path: str = "") -> None:
     if depth == 0:
         raise ParseError("The body is nested too deeply.")
     if isinstance(value, str):
-        _check_text(value)
+        _check_text(value, path)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_text(key)
-            _check(item, depth - 1)
+            # A name that can't be stored can't be told either: what holds it is told.
+            _check_text(key, path)
+            _check(item, depth - 1, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
-        for item in value:
-            _check(item, depth - 1)
+        for number, item in enumerate(value):
+            _check(item, depth - 1, f"{path}.{number}" if path else str(number))
 
 
-def _check_text(text: str) -> None:
+def _check_text(text: str, path: str) -> None:
     if "\0" in text:
-        raise ParseError("Text may not hold NUL characters.")
+        raise _refused(path, "Text may not hold NUL characters.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ParseError("Text must be valid Unicode.") from error
+        raise _refused(path, "Text must be valid Unicode.") from error
+
+
+def _refused(path: str, sentence: str) -> Invalid:
+    if not path:
+        return Invalid(sentence)
+    return Invalid(f"{path}: {sentence}", fields={path: [sentence]})

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
 
 MASK: Final = "••••••"
-_SECRET: Final = frozenset({"password", "password_token", "secret_env", "build_args"})
+_SECRET: Final = frozenset(
+    {
+        *("password", "password_token", "secret_env", "build_args"),
+        *("credential", "webhook_secret", "secret_variables"),
+    }
+)
 _TEXT_SHOWN: Final = 200
 _LIST_SHOWN: Final = 20
 

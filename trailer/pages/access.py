@@ -1,24 +1,59 @@
-"""What the access tab of an object shows."""
+"""What the access part of an object's page shows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib.auth.models import Group
+from django.urls import reverse
 from django.utils import timezone
 
 from trailer import policy
+from trailer.access.capabilities import capabilities_of
 from trailer.access.grants import grants_of
-from trailer.access.models import Role
+from trailer.access.models import Capability, Role
 
 if TYPE_CHECKING:
+    from hosts.models import Host
     from trailer.accounts.models import User
 
-ROLES = (
-    ("viewer", "Viewer", "sees it and reads its logs"),
-    ("editor", "Editor", "also changes, starts, stops and snapshots it, and opens terminals"),
-    ("manager", "Manager", "also shares and deletes it"),
-)
+# What each role may do with an object of each kind; docs/access.md has the same table.
+ROLES = {
+    "workspace": (
+        ("viewer", "Viewer", "sees it and reads its logs"),
+        ("editor", "Editor", "also changes, starts, stops and snapshots it, and opens terminals"),
+        ("manager", "Manager", "also shares and deletes it"),
+    ),
+    "stack": (
+        ("viewer", "Viewer", "sees it, its services and their logs"),
+        (
+            "editor",
+            "Editor",
+            "also deploys, rolls back and changes variables, and opens terminals",
+        ),
+        ("manager", "Manager", "also changes where it comes from, shares and deletes it"),
+    ),
+    "image": (
+        ("viewer", "Viewer", "sees it and starts workspaces from it"),
+        ("editor", "Editor", "also changes, builds and cancels it"),
+        ("manager", "Manager", "also shares and deletes it"),
+    ),
+    "volume": (
+        ("viewer", "Viewer", "mounts it read-only"),
+        ("editor", "Editor", "mounts it to write"),
+        ("manager", "Manager", "also shares and deletes it"),
+    ),
+    "network": (
+        ("viewer", "Viewer", "attaches workspaces to it"),
+        ("editor", "Editor", "the same as a viewer"),
+        ("manager", "Manager", "also shares and deletes it"),
+    ),
+}
+
+
+def may_share(user: User, obj: Any) -> bool:
+    return policy.allows(user, f"{obj._meta.model_name}.share", obj)
 
 
 def access_context(user: User, obj: Any) -> dict[str, Any]:
@@ -37,8 +72,33 @@ def access_context(user: User, obj: Any) -> dict[str, Any]:
         for grant in grants_of(actor=user, obj=obj)
     ]
     return {
+        "shared": obj,
+        "collection": f"{kind}s",
+        "access_address": reverse(kind, args=[obj.pk]),
         "grants": rows,
-        "roles": ROLES,
+        "roles": ROLES[kind],
         "groups": Group.objects.order_by("name"),
-        "may_transfer": policy.allows(user, f"{kind}.transfer", obj),
+        "may_transfer": kind == "workspace" and policy.allows(user, f"{kind}.transfer", obj),
+    }
+
+
+def capabilities_context(user: User, host: Host) -> dict[str, Any]:
+    """Who may do what on a host; for administrators."""
+    everybody = policy.OPEN_CAPABILITIES if settings.TRAILER_OPEN_HOSTS else frozenset()
+    capabilities = [
+        {"value": one.value, "label": one.label, "is_open": one in everybody} for one in Capability
+    ]
+    holders = [
+        {
+            "subject": "user" if entry["user"] else "group",
+            "name": entry["username"] or entry["group"],
+            "capabilities": entry["capabilities"],
+        }
+        for entry in capabilities_of(actor=user, host=host)
+    ]
+    return {
+        "holders": holders,
+        "capabilities": capabilities,
+        "is_open": bool(everybody),
+        "groups": Group.objects.order_by("name"),
     }

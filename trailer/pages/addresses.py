@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hosts.models import Host
-    from workspaces.models import Port, Url
+    from workspaces.models import Port
 
 # Interfaces that lead to containers and virtual machines, never to the host itself.
 _INNER = ("lo", "docker", "br-", "veth", "virbr", "cni", "flannel")
@@ -26,10 +26,6 @@ def port_address(port: Port, host: Host, asked_host: str) -> str:
         return ""
     scheme = "https" if port.host_port in _TLS_PORTS else "http"
     return f"{scheme}://{_bracketed(name)}:{port.host_port}/"
-
-
-def url_address(url: Url) -> str:
-    return f"{'https' if url.tls else 'http'}://{url.subdomain}.{url.domain}/"
 
 
 def _name_of(host_ip: str, host: Host, asked_host: str) -> str:

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from hosts.models import Host, Network, Volume
-from hosts.status import Badge, host_badge, is_fresh, resource_badge
+from hosts.status import Badge, host_badge, host_message, is_fresh, resource_badge
 from images.models import Build, Image, Registry
 from images.status import image_badge, image_badge_of, registry_badge, registry_message
 from workspaces.models import Workspace
+from workspaces.stacks.models import Stack
+from workspaces.stacks.status import stack_badge
 from workspaces.status import workspace_badge
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-Shown = Workspace | Image | Host | Network | Volume | Registry
+Shown = Workspace | Image | Host | Network | Volume | Registry | Stack
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,14 @@ def state_of(obj: Shown) -> State:
 
 
 def message_of(obj: Shown) -> str:
+    if isinstance(obj, Host):
+        return host_message(obj)
     return registry_message(obj, timezone.now()) if isinstance(obj, Registry) else obj.message
 
 
-def badge_of(obj: Workspace | Image | Network | Volume | Build) -> Badge:
+def badge_of(obj: Workspace | Image | Network | Volume | Build | Stack) -> Badge:
+    if isinstance(obj, Stack):
+        return stack_badge(obj)
     if isinstance(obj, Workspace):
         return workspace_badge(obj)
     if isinstance(obj, Image):

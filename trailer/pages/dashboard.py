@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils import timezone
 
-from hosts.choices import HostStatus
-from hosts.models import Host
-from hosts.status import host_status
+from hosts.choices import HostStatus, ResourceStatus
+from hosts.models import Host, Network, Volume
+from hosts.status import host_message, host_status
 from images.choices import BuildStatus
 from images.models import Image
 from trailer.pages.hosts import disk_of
 from trailer.pages.page import PageView
 from trailer.pages.quantities import rough_size
-from trailer.pages.workspace_list import count_by_status, with_parts
+from trailer.pages.workspace_list import count_by_status, in_status, with_parts
 from workspaces.choices import WorkspaceStatus
 from workspaces.models import Event, Workspace
+from workspaces.stacks.choices import StackStatus
+from workspaces.stacks.models import Stack
 from workspaces.status import BADGES
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class DashboardView(PageView):
             hosts_online=sum(_status(host) == HostStatus.ONLINE for host in hosts),
             counts=counts,
             shares=_shares(counts),
-            workspaces=_recent(workspaces.with_role(self.user)),
+            workspaces=_recent(workspaces.with_role(self.user), self.user),
             workspace_count=sum(counts.values()),
             builds=under_way.select_related("host").order_by("-updated_at")[:_MOST_BUILDS],
             builds_under_way=under_way.count(),
@@ -112,8 +114,8 @@ def _shares(counts: dict[str, int]) -> list[Share]:
     return shares
 
 
-def _recent(workspaces: QuerySet[Workspace]) -> QuerySet[Workspace]:
-    return with_parts(workspaces).order_by("-updated_at")[:_RECENT]
+def _recent(workspaces: QuerySet[Workspace], user: User) -> QuerySet[Workspace]:
+    return with_parts(workspaces, user).order_by("-updated_at")[:_RECENT]
 
 
 def _events(workspaces: QuerySet[Workspace]) -> QuerySet[Event]:
@@ -124,17 +126,27 @@ def _events(workspaces: QuerySet[Workspace]) -> QuerySet[Event]:
 def _troubles(user: User, hosts: list[Host]) -> list[Trouble]:
     """Hosts first: one that is silent or full is the reason for much else."""
     found = [trouble for host in hosts if (trouble := _host_trouble(host))]
-    failed = Workspace.objects.visible_to(user).filter(observed_status=WorkspaceStatus.ERROR)
-    found += [
-        Trouble(f"/workspaces/{row.pk}/", "Workspace", row.name, row.message or "It has failed.")
-        for row in failed.order_by("-updated_at")[: _MOST_TROUBLES * 10]
-    ]
+    # What things lie on before what lies on them.
+    networks = Network.objects.visible_to(user).filter(status=ResourceStatus.ERROR)
+    volumes = Volume.objects.visible_to(user).filter(status=ResourceStatus.ERROR)
+    stacks = Stack.objects.visible_to(user).filter(status=StackStatus.FAILED)
+    failed = in_status(Workspace.objects.visible_to(user), WorkspaceStatus.ERROR)
     images = Image.objects.visible_to(user).filter(status=BuildStatus.FAILED)
-    found += [
-        Trouble(f"/images/{row.pk}/", "Image", row.name, row.message or "Its build has failed.")
-        for row in images.order_by("-updated_at")[: _MOST_TROUBLES * 10]
-    ]
+    found += _failures(networks, "Network", "It could not be made.")
+    found += _failures(volumes, "Volume", "It could not be made.")
+    found += _failures(stacks, "Stack", "Its last sync has failed.")
+    found += _failures(failed, "Workspace", "It has failed.")
+    found += _failures(images, "Image", "Its build has failed.")
     return found
+
+
+def _failures(rows: QuerySet[Any], noun: str, sentence: str) -> list[Trouble]:
+    newest = rows.order_by("-updated_at")[: _MOST_TROUBLES * 10]
+    collection = f"/{noun.lower()}s"
+    return [
+        Trouble(f"{collection}/{row.pk}/", noun, row.name, row.message or sentence)
+        for row in newest
+    ]
 
 
 def _host_trouble(host: Host) -> Trouble | None:
@@ -147,4 +159,4 @@ def _host_trouble(host: Host) -> Trouble | None:
         )
     else:
         return None
-    return Trouble(f"/hosts/{host.pk}/", "Host", host.name, host.message or sentence)
+    return Trouble(f"/hosts/{host.pk}/", "Host", host.name, host_message(host) or sentence)

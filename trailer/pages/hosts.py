@@ -6,15 +6,24 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db.models import Count, Q
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from hosts.choices import RouterMode
-from hosts.models import Host
-from hosts.selectors import cycles_of, leftovers_of
+from hosts.models import AgentRollout, Host
+from hosts.prerequisites import router_warning
+from hosts.selectors import (
+    cycles_of,
+    gpus_with_holders,
+    held_cleanup_of,
+    leftovers_of,
+    prerequisites_shown,
+)
 from hosts.status import is_fresh
 from trailer import policy
+from trailer.pages.access import capabilities_context
 from trailer.pages.page import PageView
 from trailer.pages.quantities import rough_duration
 from trailer.pages.timeline import lanes_of
@@ -23,9 +32,15 @@ from trailer.pages.workspace_list import with_parts
 from workspaces.models import Workspace
 
 _CYCLES_SHOWN = 30
+_ROLLOUT_SHOWN = timedelta(days=1)
 TABS = (("overview", "Overview"), ("workspaces", "Workspaces"), ("images", "Unused images"))
 # The steps of cycles name everybody's workspaces.
-ADMIN_TABS = (("cycles", "Cycles"), ("leftovers", "Leftovers"), ("settings", "Settings"))
+ADMIN_TABS = (
+    ("cycles", "Cycles"),
+    ("leftovers", "Leftovers"),
+    ("settings", "Settings"),
+    ("access", "Access"),
+)
 # Less is what clocks without synchronisation drift in a day, or a slow connection.
 _CLOCK_TOLERANCE = 60
 
@@ -59,14 +74,22 @@ def clock_trouble(host: Host) -> str:
 
 class HostListView(PageView):
     template_name = "hosts/list.html"
-    parts: ClassVar = {"rows": "hosts/_rows.html"}
+    parts: ClassVar = {"rows": "hosts/_rows.html", "rollout": "hosts/_rollout.html"}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         mine = Workspace.objects.visible_to(self.user).order_by()
         hosts = Host.objects.visible_to(self.user).annotate(
             workspace_count=Count("workspaces", filter=Q(workspaces__in=mine), distinct=True)
         )
-        return super().get_context_data(hosts=hosts.order_by("name"), **kwargs)
+        context: dict[str, Any] = {"hosts": hosts.order_by("name")}
+        if policy.allows(self.user, "host.create"):
+            newest = AgentRollout.objects.prefetch_related("hosts__host").first()
+            recent = newest is not None and timezone.now() - newest.created_at < _ROLLOUT_SHOWN
+            context |= {
+                "rollout": newest if recent else None,
+                "agent_image": settings.TRAILER_AGENT_IMAGE,
+            }
+        return super().get_context_data(**context, **kwargs)
 
 
 class HostView(PageView):
@@ -76,12 +99,15 @@ class HostView(PageView):
         "facts": "hosts/_facts.html",
         "health": "hosts/_health.html",
         "cycles": "hosts/_cycles.html",
+        "workspaces": "hosts/_workspaces.html",
         "images": "hosts/_unused.html",
+        "access": "hosts/_access.html",
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         host = get_object_or_404(Host.objects.visible_to(self.user), pk=kwargs["pk"])
-        tabs = TABS + (ADMIN_TABS if policy.allows(self.user, "host.modify", host) else ())
+        may_modify = policy.allows(self.user, "host.modify", host)
+        tabs = TABS + (ADMIN_TABS if may_modify else ())
         tab = self.request.GET.get("tab", "")
         tab = tab if tab in dict(tabs) else TABS[0][0]
         context: dict[str, Any] = {
@@ -91,6 +117,10 @@ class HostView(PageView):
             "disk": disk_of(host),
             "fresh": is_fresh(host, timezone.now()),
             "skew": clock_trouble(host),
+            "held": held_cleanup_of(actor=self.user, host=host) if may_modify else "",
+            "prerequisites": prerequisites_shown(host),
+            "router_warning": router_warning(mode=host.router_mode, managed=host.router_managed),
+            "gpus": gpus_with_holders(host),
         }
         if tab == "cycles":
             context["lanes"] = lanes_of(cycles_of(actor=self.user, host=host)[:_CYCLES_SHOWN])
@@ -98,10 +128,12 @@ class HostView(PageView):
             context["leftovers"] = leftovers_of(actor=self.user, host=host)
         elif tab == "settings":
             context["router_modes"] = RouterMode.choices
+        elif tab == "access":
+            context |= capabilities_context(self.user, host)
         elif tab == "images":
             context["unused"] = unused_on(host, self.user)
         elif tab == "workspaces":
             visible = Workspace.objects.visible_to(self.user).with_role(self.user)
             mine = visible.filter(host=host)
-            context["workspaces"] = with_parts(mine).order_by("name")
+            context["workspaces"] = with_parts(mine, self.user).order_by("name")
         return super().get_context_data(**context, **kwargs)

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404
 from images.choices import BuildStatus, ImageKind, UpdatePolicy
 from images.models import Image, Registry
 from images.selectors import check_refusal, update_available
+from trailer.pages.access import access_context, may_share
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.models import Workspace
@@ -69,6 +70,7 @@ class ImageView(PageView):
         "builds": "images/_builds.html",
         "facts": "images/_facts.html",
         "notices": "images/_notices.html",
+        "access": "access/_grants.html",
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -90,6 +92,7 @@ class ImageView(PageView):
             is_watched=not check_refusal(image),
             policies=UpdatePolicy.choices,
             registries=Registry.objects.visible_to(self.user),
+            **(access_context(self.user, image) if may_share(self.user, image) else {}),
             **_lineage(image, workspaces, Image.objects.visible_to(self.user)),
             **kwargs,
         )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _LINKS = (
     ("/", "Dashboard", "layout-dashboard"),
     ("/workspaces/", "Workspaces", "boxes"),
+    ("/stacks/", "Stacks", "git-branch"),
     ("/images/", "Images", "layers"),
     ("/hosts/", "Hosts", "server"),
     ("/networks/", "Networks", "network"),

@@ -1,13 +1,15 @@
-"""The list of networks, with the form that makes a new one."""
+"""Pages of networks: the list, with the form that makes a new one, and one network."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from django.db.models import Count, Prefetch, Q
+from django.shortcuts import get_object_or_404
 
 from hosts.choices import NetworkDriver
 from hosts.models import Network
+from trailer.pages.access import access_context, may_share
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.models import Workspace
@@ -38,5 +40,23 @@ class NetworkListView(PageView):
             query=query_without_part(self.request.GET, "page"),
             hosts=hosts_to_choose(self.user, "host.networks"),
             drivers=NetworkDriver.choices,
+            **kwargs,
+        )
+
+
+class NetworkView(PageView):
+    template_name = "networks/detail.html"
+    parts: ClassVar = {"facts": "networks/_facts.html", "access": "access/_grants.html"}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        rows = Network.objects.visible_to(self.user).select_related("host", "owner")
+        network = get_object_or_404(rows, pk=kwargs["pk"])
+        attached = Workspace.objects.filter(networks=network)
+        seen = attached.filter(pk__in=Workspace.objects.visible_to(self.user).values("pk"))
+        return super().get_context_data(
+            network=network,
+            workspaces=seen.select_related("host").order_by("name"),
+            used_by=attached.count(),
+            **(access_context(self.user, network) if may_share(self.user, network) else {}),
             **kwargs,
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from django.contrib.auth.mixins import LoginRequiredMixin
+from django.contrib.auth.views import redirect_to_login
 from django.core.paginator import Paginator
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.views.generic import TemplateView
@@ -12,7 +14,7 @@ from django.views.generic import TemplateView
 if TYPE_CHECKING:
     from django.core.paginator import Page as ListPage
     from django.db.models import Model, QuerySet
-    from django.http import HttpRequest, QueryDict
+    from django.http import HttpRequest, HttpResponseRedirect, QueryDict
     from django.http.response import HttpResponseBase
     from django_htmx.middleware import HtmxDetails
 
@@ -36,13 +38,26 @@ class PageView(LoginRequiredMixin, TemplateView):
         # may bring an older one up. Parts share the page's address.
         add_never_cache_headers(response)
         patch_vary_headers(response, ["HX-Request"])
-        if getattr(request, "htmx", False) and request.GET.get("part") == "rows":
+        is_list = getattr(request, "htmx", False) and request.GET.get("part") == "rows"
+        if is_list and response.status_code == HTTPStatus.OK:
             # The address follows the filters, so that a reload or a link shows the same list.
             query = query_without_part(request.GET)
             response.headers["HX-Replace-Url"] = (
                 f"{request.path}?{query}" if query else request.path
             )
         return response
+
+    def handle_no_permission(self) -> HttpResponseRedirect:
+        """htmx would follow the redirect and put the sign-in page where the part belongs."""
+        answer = super().handle_no_permission()
+        htmx = cast("HtmxDetails | None", getattr(self.request, "htmx", None))
+        if not htmx:
+            return answer
+        whole_page = redirect_to_login(htmx.current_url_abs_path or self.request.path)
+        answer.status_code = HTTPStatus.UNAUTHORIZED
+        del answer.headers["Location"]
+        answer.headers["HX-Redirect"] = whole_page.url
+        return answer
 
     @property
     def user(self) -> User:

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from django.utils import timezone
 
 from trailer.accounts.models import ApiToken, Session, TokenScope
+from trailer.accounts.second_factor import codes_left, is_on
 from trailer.pages.page import PageView
+from trailer.pages.quota import quota_bars
 
 _LIFETIMES = (("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Never"))
 
@@ -29,6 +31,9 @@ class ProfileView(PageView):
             current_key=self.request.session.session_key,
             groups=self.user.groups.order_by("name"),
             scopes=scopes,
+            second_factor=is_on(self.user),
+            codes_left=codes_left(self.user),
+            quotas=quota_bars(self.user),
             lifetimes=_LIFETIMES,
             now=now,
             **kwargs,

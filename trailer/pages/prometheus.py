@@ -17,16 +17,18 @@ from rest_framework.permissions import BasePermission
 from rest_framework.views import APIView
 
 from hosts.choices import HostStatus
-from hosts.models import Host
+from hosts.models import GpuSample, Host
 from hosts.status import host_status, is_fresh
 from images.models import Build
 from trailer.api.views import JsonWhateverIsAccepted
-from workspaces.models import Workspace
+from trailer.counters import counters
+from workspaces.models import Workspace, WorkspaceSample
 from workspaces.status import workspace_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
+    from uuid import UUID
 
     from prometheus_client.metrics_core import Metric
     from rest_framework.request import Request
@@ -47,6 +49,21 @@ _WORKSPACE_GAUGES = (
     ("memory_used_bytes", "Memory in use, without file cache."),
     ("memory_limit_bytes", "Memory it may use."),
 )
+_WORKSPACE_RATES = {
+    "disk_read_rate": ("disk_read_bytes_per_second", "Bytes read from disks."),
+    "disk_write_rate": ("disk_write_bytes_per_second", "Bytes written to disks."),
+    "network_rx_rate": ("network_receive_bytes_per_second", "Bytes received."),
+    "network_tx_rate": ("network_transmit_bytes_per_second", "Bytes sent."),
+    "connections": ("connections", "Open connections to ports that it listens on."),
+}
+_GPU = ("gpu", "name", "host")
+_GPU_GAUGES = {
+    "utilization_percent": ("utilization_percent", "How busy the card is."),
+    "memory_bytes": ("memory_used_bytes", "Memory of the card in use."),
+    "memory_total_bytes": ("memory_bytes", "Memory of the card."),
+    "temperature_celsius": ("temperature_celsius", "Temperature of the card."),
+    "power_watts": ("power_watts", "Power that the card draws."),
+}
 
 
 class StaffOnly(BasePermission):
@@ -66,7 +83,8 @@ class PrometheusView(APIView):
         registry = CollectorRegistry()
         registry.register(FleetCollector(timezone.now()))
         ProcessCollector(registry=registry)
-        return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+        text = generate_latest(registry) + generate_latest(counters())
+        return HttpResponse(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 class FleetCollector(Collector):
@@ -83,6 +101,9 @@ class FleetCollector(Collector):
         yield from self._hosts(hosts)
         yield from self._usage([host for host in hosts if is_fresh(host, self._now)])
         yield from self._workspaces(hosts)
+        latest = {h.pk: h for h in hosts if is_fresh(h, self._now) and hasattr(h, "usage")}
+        yield from self._rates(latest)
+        yield from self._gpus(latest)
         builds = Build.objects.order_by().values_list("status").annotate(Count("pk"))
         yield _gauge("builds", "Builds by status.", ("status",), [((s,), n) for s, n in builds])
 
@@ -132,6 +153,48 @@ class FleetCollector(Collector):
                 if latest.get(str(row.pk), (None,) * 3)[place] is not None
             ]
             yield _gauge(f"workspace_{name}", words, _WORKSPACE, values)
+
+    def _rates(self, hosts: dict[UUID, Host]) -> Iterator[Metric]:
+        rows = WorkspaceSample.objects.select_related("workspace").filter(
+            workspace__host__in=list(hosts), resolution=0, at__in=_moments(hosts)
+        )
+        found = [
+            ((str(row.workspace_id), row.workspace.name, hosts[row.workspace.host_id].name), row)
+            for row in rows
+            if row.at == _moment(hosts[row.workspace.host_id])
+        ]
+        yield from _gauges("workspace", _WORKSPACE, _WORKSPACE_RATES, found)
+
+    def _gpus(self, hosts: dict[UUID, Host]) -> Iterator[Metric]:
+        rows = GpuSample.objects.filter(host__in=list(hosts), resolution=0, at__in=_moments(hosts))
+        names = {(h.pk, card["id"]): card["name"] for h in hosts.values() for card in h.gpus}
+        found = [
+            ((row.gpu, names.get((row.host_id, row.gpu), ""), hosts[row.host_id].name), row)
+            for row in rows
+            if row.at == _moment(hosts[row.host_id])
+        ]
+        yield from _gauges("gpu", _GPU, _GPU_GAUGES, found)
+
+
+def _moment(host: Host) -> int:
+    """Samples of one heartbeat have one time."""
+    return int(host.usage.at.timestamp())
+
+
+def _moments(hosts: dict[UUID, Host]) -> set[int]:
+    return {_moment(host) for host in hosts.values()}
+
+
+def _gauges(
+    kind: str,
+    labels: tuple[str, ...],
+    columns: Mapping[str, tuple[str, str]],
+    rows: Sequence[tuple[tuple[str, ...], object]],
+) -> Iterator[Metric]:
+    for column, (name, words) in columns.items():
+        known = [(texts, getattr(row, column)) for texts, row in rows]
+        values = [(texts, value) for texts, value in known if value is not None]
+        yield _gauge(f"{kind}_{name}", words, labels, values)
 
 
 def _of(host: Host) -> tuple[str, str]:

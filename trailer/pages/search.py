@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Case, Q, When
+from django.urls import reverse
 
 from hosts.models import Host, Network, Volume
 from images.models import Image
@@ -14,6 +15,7 @@ from trailer.pages.badges import state_of
 from trailer.pages.navigation import links_for
 from trailer.pages.page import PageView
 from workspaces.models import Workspace
+from workspaces.stacks.models import Stack
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -38,6 +40,7 @@ _VERBS = {
 _NEEDED = {"logs": "workspace.logs", "terminal": "workspace.exec", "settings": "workspace.modify"}
 _NEW = (
     ("New workspace", "/workspaces/new/"),
+    ("New stack", "/stacks/new/"),
     ("Pull an image", "/images/new/?kind=pull"),
     ("Build an image", "/images/new/?kind=build"),
     ("New network", "/networks/#new-network"),
@@ -64,7 +67,7 @@ class Group:
     rows: list[Found] = field(default_factory=list)
 
 
-Row = Workspace | Image | Host | Network | Volume
+Row = Workspace | Stack | Image | Host | Network | Volume
 
 
 class SearchView(PageView):
@@ -97,6 +100,7 @@ def find(user: User, words: list[str]) -> list[Group]:
         return groups
     return [
         *groups,
+        _group("Stacks", Stack, user, words, "git-branch"),
         _group("Images", Image, user, words, "layers"),
         _group("Hosts", Host, user, words, "server"),
         _group("Networks", Network, user, words, "network"),
@@ -155,10 +159,7 @@ def _group(title: str, model: Any, user: User, words: list[str], icon: str) -> G
 
 def _object(row: Row, icon: str) -> Found:
     note = "" if isinstance(row, Host) else row.host.name
-    kind = f"{row._meta.model_name}s"
-    # Networks and volumes have no page of their own: the list shows the one.
-    has_page = not isinstance(row, Network | Volume)
-    address = f"/{kind}/{row.pk}/" if has_page else f"/{kind}/?search={row.name}"
+    address = reverse(str(row._meta.model_name), args=[row.pk])
     return Found(row.name, icon, address=address, note=note, badge=state_of(row).badge)
 
 
@@ -181,6 +182,7 @@ def _matching(model: Any, user: User, words: list[str]) -> QuerySet[Any]:
 
 _ALSO = {
     "workspace": ("description", "image__name"),
+    "stack": ("description", "repository"),
     "image": ("reference",),
     "host": ("description",),
     "network": ("subnet",),

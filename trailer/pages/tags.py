@@ -14,6 +14,7 @@ from trailer import policy
 from trailer.pages import addresses, audit_words, quantities
 from trailer.pages.badges import Shown, badge_of, message_of, resource_of, state_of
 from trailer.pages.navigation import links_for
+from workspaces.urls.place import url_address
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -131,7 +132,7 @@ def port_link(context: Context, port: Port, host: Host) -> str:
 
 @register.filter
 def url_link(url: Url) -> str:
-    return addresses.url_address(url)
+    return url_address(url)
 
 
 @register.simple_tag(takes_context=True)

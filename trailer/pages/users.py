@@ -27,7 +27,11 @@ class AdminPageView(PageView):
 class UserListView(AdminPageView):
     rule = "user.view"
     template_name = "users/list.html"
-    parts: ClassVar = {"rows": "users/_rows.html", "groups": "users/_groups.html"}
+    parts: ClassVar = {
+        "rows": "users/_rows.html",
+        "groups": "users/_groups.html",
+        "choice": "users/_group_choice.html",
+    }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         search = self.request.GET.get("search", "").strip()

@@ -1,13 +1,15 @@
-"""The list of volumes, with the form that makes a new one."""
+"""Pages of volumes: the list, with the form that makes a new one, and one volume."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from django.db.models import Count, Prefetch, Q
+from django.shortcuts import get_object_or_404
 
 from hosts.choices import VolumeKind
 from hosts.models import Volume
+from trailer.pages.access import access_context, may_share
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.models import Mount, Workspace
@@ -39,5 +41,23 @@ class VolumeListView(PageView):
             query=query_without_part(self.request.GET, "page"),
             hosts=hosts_to_choose(self.user, "host.volumes"),
             kinds=VolumeKind.choices,
+            **kwargs,
+        )
+
+
+class VolumeView(PageView):
+    template_name = "volumes/detail.html"
+    parts: ClassVar = {"facts": "volumes/_facts.html", "access": "access/_grants.html"}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        rows = Volume.objects.visible_to(self.user).select_related("host", "owner")
+        volume = get_object_or_404(rows, pk=kwargs["pk"])
+        mounts = Mount.objects.filter(volume=volume)
+        seen = mounts.filter(workspace__in=Workspace.objects.visible_to(self.user))
+        return super().get_context_data(
+            volume=volume,
+            mounts=seen.select_related("workspace").order_by("workspace__name", "target"),
+            used_by=mounts.values("workspace").distinct().count(),
+            **(access_context(self.user, volume) if may_share(self.user, volume) else {}),
             **kwargs,
         )

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db.models import Q
 
 from hosts.models import Network, Volume
@@ -31,6 +32,8 @@ class Options:
     volumes: list[Volume]
     states: list[tuple[str, str]]
     auths: list[tuple[str, str]]
+    # Where a URL works with nothing set up on the host.
+    url_domain: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class WorkspaceForm:
     shm_bytes: str = ""
     gpu_count: str = ""
     gpu_ids: str = ""
+    gpu_shared: bool = False
     nested_virtualization: bool = False
     env: list[dict[str, Any]] = field(default_factory=list)
     ports: list[dict[str, Any]] = field(default_factory=list)
@@ -84,7 +88,12 @@ def options_for(
         volumes=list(Volume.objects.filter(volumes, **on_host)),
         states=[(DesiredState.RUNNING, "Start it"), (DesiredState.STOPPED, "Leave it stopped")],
         # What keeps strangers out comes first: it is what a new row begins with.
-        auths=[(UrlAuth.LOGIN, "With access"), (UrlAuth.NONE, "Everybody")],
+        auths=[
+            (UrlAuth.USERS, "With access"),
+            (UrlAuth.OWNER, "Only the owner"),
+            (UrlAuth.PUBLIC, "Everybody"),
+        ],
+        url_domain=settings.TRAILER_URL_DOMAIN,
     )
 
 
@@ -117,6 +126,7 @@ def form_of(workspace: Workspace) -> WorkspaceForm:
         shm_bytes=exact_size(workspace.shm_bytes),
         gpu_count=_number(gpus.get("count") or None),
         gpu_ids=", ".join(gpus.get("device_ids") or []),
+        gpu_shared=bool(gpus.get("shared")),
         nested_virtualization=workspace.nested_virtualization,
         **_parts_of(workspace),
         networks=frozenset(str(row.pk) for row in workspace.networks.all()),

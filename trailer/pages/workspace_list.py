@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 
 from hosts.models import Host
+from images.models import Image
 from trailer.pages.page import PageView, list_page, query_without_part
 from workspaces.choices import WorkspaceStatus
 from workspaces.models import Workspace
@@ -16,6 +17,8 @@ from workspaces.selectors import with_effective_status
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
+
+    from trailer.accounts.models import User
 
 # The annotation of with_effective_status: what the badge shows.
 _STATUS: str = "effective_status"
@@ -31,7 +34,9 @@ class WorkspaceListView(PageView):
         mine = Workspace.objects.visible_to(self.user)
         given = self.request.GET
         ordering = given.get("ordering", "")
-        rows = with_effective_status(with_parts(filtered(mine.with_role(self.user), given)))
+        rows = with_effective_status(
+            with_parts(filtered(mine.with_role(self.user), given), self.user)
+        )
         page = list_page(
             rows.order_by(ordering if ordering in ORDERINGS else "name", "pk"), self.request
         )
@@ -63,15 +68,24 @@ def filtered(rows: QuerySet[Workspace], given: QueryDict) -> QuerySet[Workspace]
             | Q(host__name__icontains=search)
         )
     if status := given.get("status"):
-        rows = with_effective_status(rows).filter(Q((_STATUS, status)))
+        rows = in_status(rows, status)
     if host := given.get("host"):
         rows = rows.filter(host__pk=host) if _is_uuid(host) else rows.none()
     return rows
 
 
-def with_parts(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
-    """Everything a row shows, in a fixed number of queries."""
-    return rows.select_related("host", "image").prefetch_related("ports", "urls")
+def in_status(rows: QuerySet[Workspace], status: str) -> QuerySet[Workspace]:
+    """Those whose badge says so."""
+    return with_effective_status(rows).filter(Q((_STATUS, status)))
+
+
+def with_parts(rows: QuerySet[Workspace], user: User) -> QuerySet[Workspace]:
+    """Everything a row shows, in a fixed number of queries. Who sees a workspace knows its image
+    and host by name; `sees_image` and `sees_host` say whether there is a page behind the name."""
+    images = Image.objects.visible_to(user).filter(pk=OuterRef("image_id"))
+    hosts = Host.objects.visible_to(user).filter(pk=OuterRef("host_id"))
+    seen = rows.annotate(sees_image=Exists(images), sees_host=Exists(hosts))
+    return seen.select_related("host", "image").prefetch_related("ports", "urls")
 
 
 def count_by_status(rows: QuerySet[Workspace]) -> dict[str, int]:

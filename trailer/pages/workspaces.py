@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 
 from images.choices import ImageKind
 from images.models import Image
@@ -12,8 +13,11 @@ from trailer import policy
 from trailer.pages.access import access_context
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page
+from trailer.pages.revisions import revisions_page
 from trailer.pages.workspace_form import blank_form, form_of, options_for
 from workspaces.models import Workspace
+from workspaces.stacks.models import Stack
+from workspaces.timers.told import timer_told
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,21 +34,29 @@ TABS = (
     ("terminal", "Terminal"),
     ("metrics", "Metrics"),
     ("events", "Events"),
+    ("revisions", "Revisions"),
     ("settings", "Settings"),
     ("access", "Access"),
+    ("danger", "Danger zone"),
 )
 _NEEDED = {
     "terminal": "workspace.exec",
     "settings": "workspace.modify",
     "access": "workspace.share",
+    "danger": "workspace.delete",
 }
+
+
+# What the file of its stack says of a service is not said by hand.
+_NOT_OF_A_STACK = frozenset({"settings", "revisions", "danger"})
 
 
 def tabs_for(user: User, workspace: Workspace) -> list[tuple[str, str]]:
     return [
         (name, words)
         for name, words in TABS
-        if name not in _NEEDED or policy.allows(user, _NEEDED[name], workspace)
+        if (name not in _NEEDED or policy.allows(user, _NEEDED[name], workspace))
+        and not (workspace.stack and name in _NOT_OF_A_STACK)
     ]
 
 
@@ -64,7 +76,10 @@ class WorkspaceView(PageView):
         "tab": "workspaces/_tab.html",
         "facts": "workspaces/_overview.html",
         "events": "workspaces/_events.html",
+        "revisions": "workspaces/_revisions.html",
+        "access": "access/_grants.html",
         "snapshots": "workspaces/_snapshots.html",
+        "timer": "workspaces/_timer.html",
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -72,7 +87,11 @@ class WorkspaceView(PageView):
         tab = self.request.GET.get("tab", "")
         tabs = tabs_for(self.user, workspace)
         tab = tab if tab in dict(tabs) else TABS[0][0]
-        context = {"workspace": workspace, "tab": tab, "tabs": tabs}
+        context: dict[str, Any] = {"workspace": workspace, "tab": tab, "tabs": tabs}
+        now = timezone.now()
+        context |= {"timer": timer_told(workspace, now), "today": now.date()}
+        if workspace.stack:
+            context["of_stack"] = Stack.objects.filter(pk=workspace.stack).first()
         if not self.is_part:
             context["hosts"] = hosts_to_choose(self.user, "host.workspaces")
         return super().get_context_data(**context, **self._of_tab(tab, workspace), **kwargs)
@@ -81,6 +100,8 @@ class WorkspaceView(PageView):
         if tab == "events":
             events = workspace.events.select_related("actor")
             return {"events": list_page(events, self.request)}
+        if tab == "revisions":
+            return {"revisions": revisions_page(workspace, self.request)}
         if tab == "access":
             return access_context(self.user, workspace)
         if tab == "settings":
@@ -100,6 +121,8 @@ class WorkspaceView(PageView):
         return rows.select_related("host").order_by("-created_at")[:_SNAPSHOTS_SHOWN]
 
     def _workspace(self, pk: UUID) -> Workspace:
-        rows = Workspace.objects.visible_to(self.user).select_related("host", "image", "owner")
+        rows = Workspace.objects.visible_to(self.user).select_related(
+            "host", "image", "owner", "timer"
+        )
         rows = rows.prefetch_related("ports", "urls", "env_vars", "networks", "mounts__volume")
         return get_object_or_404(rows, pk=pk)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,16 @@ logger = logging.getLogger(__name__)
 
 _STOP_SECONDS = 15
 _RESTART_SECONDS = (1, 2, 5, 10, 30)
+_STEADY_SECONDS = 10.0
+
+
+def failures_in_a_row(failures: int, *, lived: float) -> int:
+    """Counted anew after a life that was no false start: it did not fail for the same reason."""
+    return 1 if lived >= _STEADY_SECONDS else failures + 1
+
+
+def restart_delay(failures: int) -> int:
+    return _RESTART_SECONDS[min(failures, len(_RESTART_SECONDS)) - 1]
 
 
 class AgentProcess:
@@ -52,12 +63,13 @@ class AgentProcess:
     def _supervise(self) -> None:
         failures = 0
         while not self._stopping.is_set():
+            begun = time.monotonic()
             self._process = self._spawn()
             code = self._process.wait()
             if self._stopping.is_set():
                 return
-            delay = _RESTART_SECONDS[min(failures, len(_RESTART_SECONDS) - 1)]
-            failures += 1
+            failures = failures_in_a_row(failures, lived=time.monotonic() - begun)
+            delay = restart_delay(failures)
             logger.warning("agent ended, starting again", extra={"code": code, "delay": delay})
             self._stopping.wait(delay)
 

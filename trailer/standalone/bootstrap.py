@@ -8,7 +8,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from hosts.models import AgentToken, Host
 from hosts.selectors import host_key
@@ -25,11 +25,15 @@ LOCAL_HOST_NAME = "local"
 
 def ensure_admin(username: str, password: str) -> str | None:
     """Returns a generated password, to be shown once; None when nothing was generated."""
-    with transaction.atomic():
-        if User.objects.filter(is_superuser=True).exists():
-            return None
-        chosen = password or secrets.token_urlsafe(12)
-        User.objects.create_superuser(username=username, password=chosen)
+    chosen = password or secrets.token_urlsafe(12)
+    try:
+        with transaction.atomic():
+            if User.objects.filter(is_superuser=True).exists():
+                return None
+            User.objects.create_superuser(username=username, password=chosen)
+    except IntegrityError:
+        # Another process started at the same moment and made it: its password counts.
+        return None
     return None if password else chosen
 
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from celery.beat import EmbeddedService
 from celery.worker import WorkController
+from django.conf import settings
+
+from trailer.jobs import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,15 +20,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STOP_SECONDS = 5
-_WORKER_THREADS = 2
+# One more than stacks may take: a git server that hangs must not hold up everything else.
+SPARE_THREADS = 1
 
 
 class EmbeddedJobs:
     """WorkController rather than the command-line worker, which would take over the signals."""
 
     def __init__(self, app: Celery, *, data_dir: Path) -> None:
+        self._app = app
         self._worker = WorkController(
-            app=app, pool_cls="threads", concurrency=_WORKER_THREADS, without_gossip=True
+            app=app,
+            pool_cls="threads",
+            concurrency=settings.TRAILER_STACK_PARALLEL + SPARE_THREADS,
+            without_gossip=True,
         )
         # A thread here; the stubs also know the process that it could be.
         self._beat: Any = EmbeddedService(
@@ -36,6 +44,8 @@ class EmbeddedJobs:
     def start(self) -> None:
         self._thread.start()
         self._beat.start()
+        # Whatever happened while nobody looked.
+        self._app.send_task(Job.CHECK_STACKS.value)
 
     def stop(self) -> None:
         """Nothing to do when the server never came up: beat would wait for its own start."""

@@ -20,6 +20,8 @@ from trailer.pacing import PacedServer
 from trailer.standalone.agent_process import AgentProcess
 from trailer.standalone.bootstrap import agent_state_dir, ensure_identity, ensure_local_host
 from trailer.standalone.jobs import EmbeddedJobs
+from workspaces.stacks.git.folder import folders_sweep
+from workspaces.stacks.sync.lease import leases_forget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,8 @@ logger = logging.getLogger(__name__)
 def serve(say: Callable[[str], None]) -> None:
     """Blocks until SIGINT or SIGTERM; workspaces go on running."""
     address, _, port = settings.TRAILER_BIND.rpartition(":")
+    leases_forget()
+    folders_sweep()
     jobs = EmbeddedJobs(celery_app, data_dir=settings.TRAILER_DATA_DIR)
     agent = _agent(address, port) if settings.TRAILER_EMBEDDED_AGENT else None
 

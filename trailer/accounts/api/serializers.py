@@ -18,6 +18,7 @@ MEMBERS_LIMIT: Final = 10_000
 class LoginInput(StrictSerializer):
     username = Text(max_length=150)
     password = Text(max_length=4096)
+    code = OptionalText(max_length=40, help_text="Of the second factor, where there is one.")
 
 
 class LoginOutput(serializers.Serializer[Any]):
@@ -84,6 +85,9 @@ class EndedOutput(serializers.Serializer[Any]):
 
 class ProfileInput(StrictSerializer):
     email = OptionalText(max_length=254)
+    current_password = OptionalText(
+        max_length=4096, write_only=True, help_text="Needed to change the mail address."
+    )
 
 
 class PasswordInput(StrictSerializer):

@@ -4,6 +4,13 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from trailer.accounts.api.admin_views import GroupViewSet, UserViewSet
+from trailer.accounts.api.second_factor import (
+    RecoveryCodesView,
+    SecondFactorConfirmView,
+    SecondFactorRemoveView,
+    SecondFactorView,
+    UserSecondFactorRemoveView,
+)
 from trailer.accounts.api.views import (
     LoginView,
     PasswordView,
@@ -22,5 +29,10 @@ urlpatterns = [
     path("auth/token/", LoginView.as_view(), name="login-token"),
     path("me/", ProfileView.as_view(), name="me"),
     path("me/password/", PasswordView.as_view(), name="me-password"),
+    path("me/second-factor/", SecondFactorView.as_view(), name="second-factor"),
+    path("me/second-factor/confirm/", SecondFactorConfirmView.as_view()),
+    path("me/second-factor/remove/", SecondFactorRemoveView.as_view()),
+    path("me/second-factor/recovery-codes/", RecoveryCodesView.as_view()),
+    path("users/<str:pk>/second-factor/remove/", UserSecondFactorRemoveView.as_view()),
     *router.urls,
 ]

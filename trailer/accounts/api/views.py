@@ -140,8 +140,11 @@ class ProfileView(APIView):
         given = serializers.ProfileInput(data=request.data, partial=True)
         given.is_valid(raise_exception=True)
         actor: Any = request.user
-        if "email" in given.validated_data:
-            actor = profile_update(actor=actor, email=given.validated_data["email"])
+        email = given.validated_data.get("email", actor.email)
+        if email != actor.email:
+            proof = given.validated_data.get("current_password", "")
+            check_present_password(request._request, actor, proof)
+            actor = profile_update(actor=actor, email=email)
         return Response(serializers.UserOutput(actor).data)
 
 
