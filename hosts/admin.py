@@ -9,6 +9,7 @@ from django.utils import timezone
 from unfold.decorators import display
 
 from hosts.models import (
+    AgentRollout,
     AgentToken,
     Cycle,
     Enrolment,
@@ -125,7 +126,9 @@ class HostAdmin(ServiceAdmin):
 
 
 def _host_fields(form: Any) -> Any:
-    return {name: form.cleaned_data[name] for name in HOST_COLUMNS}
+    given = {name: form.cleaned_data[name] for name in HOST_COLUMNS}
+    # An emptied field of JSON says nothing at all.
+    return {**given, "router_domains": given["router_domains"] or []}
 
 
 @admin.register(Network)
@@ -214,3 +217,11 @@ class HostDocumentAdmin(ReadOnlyAdmin):
     list_display = ("host", "version", "etag")
     list_select_related = ("host",)
     exclude = ("body",)
+
+
+@admin.register(AgentRollout)
+class AgentRolloutAdmin(ReadOnlyAdmin):
+    list_display = ("image", "status", "message", "created_by", "created_at", "finished_at")
+    list_filter = ("status",)
+    list_select_related = ("created_by",)
+    search_fields = ("image",)

@@ -13,6 +13,8 @@ from agent.protocol.sessions import (
     Frame,
     FrameKind,
     SessionClose,
+    SessionOpen,
+    agreed_window,
     cost,
     encode_frame,
 )
@@ -45,9 +47,11 @@ class AgentStream:
         self._on_over = on_over
         self._waiting: asyncio.Queue[Frame] = asyncio.Queue()
         self._waiting_cost = 0
+        self._window = WINDOW
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, request: bytes) -> None:
+        self._window = agreed_window(msgspec.json.decode(request, type=SessionOpen).window)
         await self._send(encode_frame(Frame(FrameKind.OPEN, self.number, bytes(request))))
         await self.end.send(OPENED)
         self._tasks = [
@@ -58,7 +62,7 @@ class AgentStream:
     async def from_agent(self, frame: Frame) -> None:
         """Queued; the peer's credit bounds how much an honest agent has under way."""
         self._waiting_cost += cost(frame.payload)
-        if self._waiting_cost > 2 * WINDOW:
+        if self._waiting_cost > 2 * self._window:
             await self.left()
             return
         self._waiting.put_nowait(frame)

@@ -39,3 +39,17 @@ class TombstoneKind(models.TextChoices):
     NETWORK = "network", "Network"
     VOLUME = "volume", "Volume"
     IMAGE = "image", "Image"
+
+
+class RolloutStatus(models.TextChoices):
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    HALTED = "halted", "Halted"
+    STOPPED = "stopped", "Stopped"
+
+
+class RolloutHostStatus(models.TextChoices):
+    WAITING = "waiting", "Waiting"
+    ORDERED = "ordered", "Ordered"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"

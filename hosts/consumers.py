@@ -62,6 +62,12 @@ class AgentConsumer(sockets.PromptBytes):
             self.is_replaced = True
             await self.close()
 
+    async def agent_dismissed(self, event: dict[str, Any]) -> None:
+        """Its token was revoked, or another agent has come in its place meanwhile."""
+        if await self._host() is None:
+            self.is_replaced = True
+            await self.close(code=sockets.NOT_SIGNED_IN)
+
     # --- sessions -----------------------------------------------------------------------------
 
     async def session_open(self, event: dict[str, Any]) -> None:

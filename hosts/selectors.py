@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
+from agent.protocol.prerequisites import ROUTER_NETWORK
 from agent.protocol.state import HostSettings, MetricsSettings, NvidiaSettings, RouterSettings
+from hosts.choices import ResourceStatus
 from hosts.models import AgentToken, Cycle, Host
+from hosts.prerequisites import desired_prerequisites
 from trailer import policy, secrets
 from trailer.errors import Invalid, Unavailable
 
@@ -48,11 +53,50 @@ def cycles_of(*, actor: Actor, host: Host) -> QuerySet[Cycle]:
     return Cycle.objects.filter(host=host)
 
 
+def held_cleanup_of(*, actor: Actor, host: Host) -> str:
+    """What the host's agent says of removals that wait for a confirmation; empty without any. For
+    admins, as the cycles themselves."""
+    cycles = cycles_of(actor=actor, host=host).filter(cleanup__in=("held", "done"))
+    newest = cycles.first()
+    if newest is None or newest.cleanup != "held":
+        return ""
+    # The epoch is the time of the last confirmation; the cycle's time is by the agent's clock.
+    ended = newest.finished_at.timestamp() - (host.clock_skew_seconds or 0)
+    return newest.message if ended > host.state_epoch else ""
+
+
 def leftovers_of(*, actor: Actor, host: Host) -> list[dict[str, str]]:
     """For admins: they name what anybody keeps on the host."""
     policy.require(actor, "host.modify", host)
     rows: list[dict[str, str]] = Host.objects.values_list("leftovers", flat=True).get(pk=host.pk)
     return rows
+
+
+def prerequisites_shown(host: Host) -> list[dict[str, str]]:
+    """The platform's own containers that are switched on, with what the agent says of them."""
+    rows = []
+    for wanted in desired_prerequisites(host_settings(host)):
+        told = host.prerequisites.get(wanted.kind, {})
+        status = str(told.get("status") or ResourceStatus.PENDING)
+        message = str(told.get("message") or "")
+        rows.append(
+            {"kind": wanted.kind, "image": wanted.image, "status": status, "message": message}
+        )
+    return rows
+
+
+def gpus_with_holders(host: Host) -> list[dict[str, Any]]:
+    """The host's cards and the workspaces in whose hands they are; a card that is held but has
+    fallen off is told too. Lists prefetch `gpu_holds__workspace`."""
+    blank = {"name": "", "memory_bytes": 0, "index": 0}
+    rows: dict[str, dict[str, Any]] = {
+        str(gpu.get("id", "")): {**blank, **gpu, "held_by": [], "lost": False} for gpu in host.gpus
+    }
+    for hold in host.gpu_holds.all():
+        if hold.is_active:
+            lost = {"id": hold.gpu, **blank, "held_by": [], "lost": True}
+            rows.setdefault(hold.gpu, lost)["held_by"].append(hold.workspace.name)
+    return list(rows.values())
 
 
 def host_settings(host: Host) -> HostSettings:
@@ -69,11 +113,13 @@ def host_settings(host: Host) -> HostSettings:
         disk_free_min_bytes=host.disk_free_min_bytes,
         router=RouterSettings(
             mode=host.router_mode,
-            network=host.router_network,
+            network=host.router_network or (ROUTER_NETWORK if host.router_managed else ""),
             entrypoint=host.router_entrypoint,
             certresolver=host.router_certresolver,
             managed=host.router_managed,
             image=host.router_image,
+            relay_domain=settings.TRAILER_URL_DOMAIN,
+            forward_auth=f"{settings.TRAILER_PUBLIC_URL}/forward-auth/",
         ),
         nvidia=NvidiaSettings(
             deploy_driver=host.nvidia_deploy_driver,
@@ -88,5 +134,7 @@ def host_settings(host: Host) -> HostSettings:
             retention_days=host.metrics_retention_days,
         ),
         agent_image=host.agent_image,
+        agent_order=host.agent_order,
         maintenance_schedule=host.maintenance_schedule,
+        maintenance=host.maintenance,
     )

@@ -28,8 +28,8 @@ class Badge:
 
 HOST_BADGES = {
     HostStatus.PENDING: Badge("pending", "Pending", "grey", actions=("enrol", "disable")),
-    HostStatus.ONLINE: Badge("online", "Online", "green", actions=("disable",)),
-    HostStatus.OFFLINE: Badge("offline", "Offline", "red", actions=("enrol", "disable")),
+    HostStatus.ONLINE: Badge("online", "Online", "green", actions=("disable", "revoke")),
+    HostStatus.OFFLINE: Badge("offline", "Offline", "red", actions=("enrol", "disable", "revoke")),
     HostStatus.DISABLED: Badge("disabled", "Disabled", "grey", actions=("enable", "delete")),
 }
 
@@ -46,7 +46,7 @@ def silence_limit(host: Host) -> timedelta:
 
 def is_fresh(host: Host, now: datetime) -> bool:
     """Whether what we know of this host is still to be trusted."""
-    if host.last_heartbeat is None:
+    if host.last_heartbeat is None or host.agent_revoked_at is not None:
         return False
     return now - host.last_heartbeat <= silence_limit(host)
 
@@ -57,6 +57,15 @@ def host_status(host: Host, now: datetime) -> HostStatus:
     if host.last_heartbeat is None:
         return HostStatus.PENDING
     return HostStatus.ONLINE if is_fresh(host, now) else HostStatus.OFFLINE
+
+
+def host_message(host: Host) -> str:
+    if host.agent_revoked_at is not None:
+        return (
+            "The agent of this host was shut out. What it runs stays as it is; connect an agent "
+            "to manage it again."
+        )
+    return host.message
 
 
 def host_badge(host: Host, now: datetime) -> Badge:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from rest_framework import serializers
+
 from hosts.choices import NetworkDriver, RouterMode, VolumeKind
 from trailer.api.fields import Choice, Flag, Identifier, OptionalText, Text, Whole
 from trailer.api.serializers import StrictSerializer
+from trailer.validation import LIST_LIMIT
 
 
 class RouterInput(StrictSerializer):
@@ -14,6 +17,13 @@ class RouterInput(StrictSerializer):
     certresolver = OptionalText(source="router_certresolver", max_length=64)
     managed = Flag(source="router_managed", required=False)
     image = OptionalText(source="router_image", max_length=255)
+    domains = serializers.ListField(
+        source="router_domains",
+        child=Text(max_length=260),
+        required=False,
+        max_length=LIST_LIMIT,
+        help_text="Domains that URLs on this router may have; an empty list allows any.",
+    )
 
 
 class NvidiaInput(StrictSerializer):

@@ -8,19 +8,28 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from hosts.choices import HostStatus
+from hosts.choices import HostStatus, RouterMode
 from hosts.models import Cycle, Host, Network, Volume
-from hosts.status import host_badge, is_fresh, resource_badge
+from hosts.prerequisites import router_warning
+from hosts.selectors import gpus_with_holders, prerequisites_shown
+from hosts.status import host_badge, host_message, is_fresh, resource_badge
 from trailer import policy
 
 
 class RouterOutput(serializers.Serializer[Host]):
-    mode = serializers.CharField(source="router_mode")
+    mode = serializers.ChoiceField(source="router_mode", choices=RouterMode.choices)
     network = serializers.CharField(source="router_network")
     entrypoint = serializers.CharField(source="router_entrypoint")
     certresolver = serializers.CharField(source="router_certresolver")
     managed = serializers.BooleanField(source="router_managed")
     image = serializers.CharField(source="router_image")
+    domains = serializers.ListField(source="router_domains", child=serializers.CharField())
+    warning = serializers.SerializerMethodField(
+        help_text="Why these settings serve no URL; empty when they do."
+    )
+
+    def get_warning(self, host: Host) -> str:
+        return router_warning(mode=host.router_mode, managed=host.router_managed)
 
 
 class NvidiaOutput(serializers.Serializer[Host]):
@@ -53,6 +62,10 @@ class GpuOutput(serializers.Serializer[Any]):
     name = serializers.CharField(default="")
     memory_bytes = serializers.IntegerField(default=0)
     index = serializers.IntegerField(default=0)
+    held_by = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of the workspaces that hold it."
+    )
+    lost = serializers.BooleanField(help_text="Held, but the host has it no more.")
 
 
 class InterfaceOutput(serializers.Serializer[Any]):
@@ -62,18 +75,27 @@ class InterfaceOutput(serializers.Serializer[Any]):
     up = serializers.BooleanField(default=True)
 
 
+class PrerequisiteOutput(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    image = serializers.CharField()
+    status = serializers.CharField()
+    message = serializers.CharField()
+
+
 class HostOutput(serializers.ModelSerializer[Host]):
     router = RouterOutput(source="*")
     nvidia = NvidiaOutput(source="*")
     metrics = MetricsOutput(source="*")
     engine = EngineOutput()
-    gpus = GpuOutput(many=True)
+    gpus = serializers.SerializerMethodField()
     interfaces = InterfaceOutput(many=True)
     capabilities = serializers.ListField(child=serializers.CharField())
     status = serializers.SerializerMethodField()
     status_label = serializers.SerializerMethodField()
     fresh = serializers.SerializerMethodField()
     allowed_actions = serializers.SerializerMethodField()
+    prerequisites = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
 
     class Meta:
         model = Host
@@ -84,11 +106,21 @@ class HostOutput(serializers.ModelSerializer[Host]):
             *("disk_free_min_bytes", "router", "nvidia"),
             *("metrics", "agent_image", "maintenance_schedule", "status", "status_label"),
             *("fresh", "allowed_actions", "message", "last_heartbeat", "agent_version", "engine"),
+            *("agent_image_running", "agent_image_id", "update_image", "update_message"),
+            "state_restored",
             *("capabilities", "cpu_count", "memory_bytes", "disk_free_bytes"),
             *("disk_total_bytes", "clock_skew_seconds", "gpus", "interfaces"),
+            "prerequisites",
             *("revision", "created_at", "updated_at"),
         )
         read_only_fields = fields
+
+    def get_message(self, host: Host) -> str:
+        return host_message(host)
+
+    @extend_schema_field(GpuOutput(many=True))
+    def get_gpus(self, host: Host) -> list[dict[str, Any]]:
+        return gpus_with_holders(host)
 
     @extend_schema_field(serializers.ChoiceField(choices=HostStatus.choices))
     def get_status(self, host: Host) -> str:
@@ -99,6 +131,10 @@ class HostOutput(serializers.ModelSerializer[Host]):
 
     def get_fresh(self, host: Host) -> bool:
         return is_fresh(host, timezone.now())
+
+    @extend_schema_field(PrerequisiteOutput(many=True))
+    def get_prerequisites(self, host: Host) -> list[dict[str, str]]:
+        return prerequisites_shown(host)
 
     def get_allowed_actions(self, host: Host) -> list[str]:
         actor = self.context["request"].user
@@ -123,6 +159,7 @@ class StepOutput(serializers.Serializer[Any]):
 
 
 class CycleOutput(serializers.ModelSerializer[Cycle]):
+    cleanup = serializers.ChoiceField(choices=["done", "deferred", "held", "skipped"])
     steps = StepOutput(many=True)
 
     class Meta:

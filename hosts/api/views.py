@@ -15,6 +15,7 @@ from hosts.selectors import cycles_of, host_for, leftovers_of
 from hosts.services.enrolment import enrolment_create
 from hosts.services.hosts import host_confirm_state, host_create, host_delete, host_update
 from hosts.services.networks import network_create, network_delete, network_update
+from hosts.services.revocation import host_revoke
 from hosts.services.volumes import volume_create, volume_delete
 from trailer.access.api.views import CapabilitiesMixin, GrantsMixin
 from trailer.api.permissions import AdminScopeToChange, SignedInWithScope
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class HostViewSet(CapabilitiesMixin, HostMetricsMixin, ResourceViewSet[Host]):
-    queryset = Host.objects.all()
+    queryset = Host.objects.prefetch_related("gpu_holds__workspace")
     serializer_class = outputs.HostOutput
     permission_classes = (SignedInWithScope, AdminScopeToChange)
     filterset_class = filters.HostFilter
@@ -63,6 +64,13 @@ class HostViewSet(CapabilitiesMixin, HostMetricsMixin, ResourceViewSet[Host]):
         self.given(NoInput)
         made = enrolment_create(actor=request.user, host=self.get_object())
         return Response(outputs.EnrolmentOutput(made).data, status=201)
+
+    @extend_schema(request=NoInput, responses={202: outputs.HostOutput})
+    @action(detail=True, methods=["post"])
+    def revoke(self, request: Request, pk: str) -> Response:
+        """Shut the host's agent out, until one is enrolled anew. What the host runs stays."""
+        self.given(NoInput)
+        return self.answer(host_revoke(actor=request.user, host=self.get_object()).pk, 202)
 
     @extend_schema(responses=outputs.CycleOutput(many=True), filters=False)
     @action(

@@ -6,10 +6,12 @@ from hosts.models.enrolment import AgentToken, Enrolment
 from hosts.models.host import Host
 from hosts.models.metrics import GpuSample, HostSample, HostUsage, RollupMark, Sample
 from hosts.models.network import Network
+from hosts.models.rollout import AgentRollout, RolloutHost
 from hosts.models.tombstone import Tombstone
 from hosts.models.volume import Volume
 
 __all__ = [
+    "AgentRollout",
     "AgentToken",
     "Cycle",
     "Enrolment",
@@ -19,6 +21,7 @@ __all__ = [
     "HostSample",
     "HostUsage",
     "Network",
+    "RolloutHost",
     "RollupMark",
     "Sample",
     "Tombstone",

@@ -42,6 +42,9 @@ class Host(models.Model):
     router_certresolver = models.CharField(max_length=64, blank=True)
     router_managed = models.BooleanField(default=False)
     router_image = models.CharField(max_length=255, blank=True)
+    router_domains = models.JSONField(
+        default=list, blank=True, help_text="Domains of URLs on its router; none allows any."
+    )
     nvidia_deploy_driver = models.BooleanField(default=False)
     nvidia_deploy_toolkit = models.BooleanField(default=False)
     nvidia_driver_image = models.CharField(max_length=255, blank=True)
@@ -51,14 +54,21 @@ class Host(models.Model):
     metrics_workspace = models.BooleanField(default=True)
     metrics_retention_days = models.PositiveIntegerField(default=7)
     agent_image = models.CharField(max_length=255, blank=True)
+    # Set while a rollout waits for this host: its agent compares images, not names.
+    agent_order = models.PositiveBigIntegerField(default=0, editable=False)
     maintenance_schedule = models.CharField(max_length=100, blank=True)
+    # Windows ordered so far, and when the schedule was looked at with that result.
+    maintenance = models.PositiveIntegerField(default=0, editable=False)
+    maintenance_at = models.DateTimeField(null=True, blank=True, editable=False)
     revision = models.PositiveIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     # Counts every change of anything the state document holds; the stored document carries the
     # number it was made from, so a poll knows with one look-up whether it is still right.
     desired_version = models.PositiveBigIntegerField(default=1, editable=False)
-    state_epoch = models.PositiveIntegerField(default=1, editable=False)
+    state_epoch = models.PositiveBigIntegerField(default=1, editable=False)
+    # Set by a restore: this state may be older than what the host has; an admin confirms it.
+    state_restored = models.BooleanField(default=False, editable=False)
     # Signs the labels of what this host's agent makes; encrypted.
     host_key = models.TextField(blank=True, editable=False)
 
@@ -67,9 +77,16 @@ class Host(models.Model):
     silent_published = models.BooleanField(default=True, editable=False)
     epoch = models.PositiveBigIntegerField(default=0, editable=False)
     agent_version = models.CharField(max_length=64, blank=True, editable=False)
+    # What its container was made from, and what became of the newest try to replace it.
+    agent_image_running = models.CharField(max_length=255, blank=True, editable=False)
+    agent_image_id = models.CharField(max_length=255, blank=True, editable=False)
+    update_order = models.PositiveBigIntegerField(default=0, editable=False)
+    update_image = models.CharField(max_length=255, blank=True, editable=False)
+    update_message = models.TextField(blank=True, editable=False)
     engine = models.JSONField(default=dict, blank=True, editable=False)
     capabilities = models.JSONField(default=list, blank=True, editable=False)
     interfaces = models.JSONField(default=list, blank=True, editable=False)
+    # The cards that answer; who holds them is in the workspaces' GpuHold.
     gpus = models.JSONField(default=list, blank=True, editable=False)
     cpu_count = models.PositiveIntegerField(null=True, blank=True, editable=False)
     memory_bytes = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
@@ -78,6 +95,10 @@ class Host(models.Model):
     # How far the agent's clock is ahead of the server's.
     clock_skew_seconds = models.IntegerField(null=True, blank=True, editable=False)
     message = models.TextField(blank=True, editable=False)
+    # Since when no agent may speak for this host; a new one that is let in ends it.
+    agent_revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Kind -> status and message of the platform's own containers.
+    prerequisites = models.JSONField(default=dict, blank=True, editable=False)
     leftovers = models.JSONField(default=list, blank=True, editable=False)
     leftovers_epoch = models.PositiveBigIntegerField(default=0, editable=False)
     leftovers_seq = models.PositiveBigIntegerField(default=0, editable=False)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
 
 LIFETIME: Final = timedelta(minutes=15)
+AGENT_NAME: Final = "agent"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ def enrolment_redeem(token: str) -> tuple[str, Host]:
                 code="enrolment_refused",
             )
         enrolment = Enrolment.objects.select_related("host").get(digest=secrets.digest(token))
+        # Whoever holds the token acts; the one who made it is on the row that says so.
+        record("host.enrolled", enrolment.host, actor_name=AGENT_NAME)
         return agent_token_create(enrolment.host), Host.objects.get(pk=enrolment.host_id)
 
 
@@ -72,6 +75,7 @@ def agent_token_create(host: Host) -> str:
         if not current.host_key:
             key = secrets.encrypt(entropy.token_urlsafe(32))
             Host.objects.filter(pk=host.pk, host_key="").update(host_key=key)
+        Host.objects.filter(pk=host.pk).update(agent_revoked_at=None)
         AgentToken.objects.filter(host=current, revoked_at__isnull=True).update(
             revoked_at=timezone.now()
         )
@@ -83,6 +87,9 @@ def agent_command(token: str) -> str:
     """The line to paste on the host."""
     words = (
         *("docker", "run", "-d", "--name", "trailer-agent", "--restart", "unless-stopped"),
+        # The host's own network: its interfaces are the parents of macvlan networks, workspaces
+        # of every network are in reach, and the server is found as the host finds it.
+        *("--network", "host"),
         # With the containers' own files in sight, metrics cost no engine call.
         *("--pid", "host", "--cgroupns", "host", "-v", "/sys/fs/cgroup:/sys/fs/cgroup:ro"),
         *("-v", "/var/run/docker.sock:/var/run/docker.sock"),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from celery.schedules import ParseException, crontab
 
+from hosts.domains import read_domains, registered_elsewhere
 from trailer.errors import Invalid
-from trailer.validation import check_columns, check_range, check_text
+from trailer.validation import LIST_LIMIT, check_columns, check_range, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ class HostFields(TypedDict, total=False):
     router_certresolver: str
     router_managed: bool
     router_image: str
+    router_domains: list[str]
     nvidia_deploy_driver: bool
     nvidia_deploy_toolkit: bool
     nvidia_driver_image: str
@@ -88,7 +90,10 @@ def check_host(host: Host, changed: Mapping[str, object]) -> None:
         _check(host, changed)
     except Invalid as error:
         fields = {_api_name(name): sentences for name, sentences in error.fields.items()}
-        raise Invalid(error.message, fields=fields) from error
+        message = error.message
+        for name in error.fields:
+            message = message.replace(f"{name}: ", f"{_api_name(name)}: ")
+        raise Invalid(message, fields=fields) from error
 
 
 def _api_name(column: str) -> str:
@@ -111,8 +116,42 @@ def _check(host: Host, changed: Mapping[str, object]) -> None:
         value = changed.get(name)
         if isinstance(value, str) and not grammar.fullmatch(value):
             raise Invalid.field(name, f"“{value}” is not {words}.")
+    for part in ("driver", "toolkit"):
+        names = (f"nvidia_deploy_{part}", f"nvidia_{part}_image")
+        if set(names) & set(changed) and getattr(host, names[0]) and not getattr(host, names[1]):
+            raise Invalid.field(
+                names[1], f"To deploy the NVIDIA {part}, name the image that it comes from."
+            )
+    if "router_domains" in changed:
+        _check_domains(host)
     if changed.get("maintenance_schedule"):
         _check_cron(host.maintenance_schedule)
+
+
+def _check_domains(host: Host) -> None:
+    given = host.router_domains
+    if not isinstance(given, list) or len(given) > LIST_LIMIT:
+        raise Invalid.field("router_domains", f"A list of up to {LIST_LIMIT} domains is needed.")
+    try:
+        domains = read_domains(given)
+    except ValueError as wrong:
+        raise Invalid.field(
+            "router_domains",
+            f"“{wrong}” is not a domain, for example apps.example.com, or apps.example.com:8443 "
+            "where the router listens on another port.",
+        ) from wrong
+    other = registered_elsewhere(domains, host_id=host.pk)
+    if other is not None:
+        raise Invalid.field(
+            "router_domains",
+            f"The domain {other.domain} is registered for the host {other.host_name}. "
+            "Remove it there first.",
+        )
+
+
+def check_image_reference(name: str, value: str) -> None:
+    if not value or not _IMAGE.fullmatch(value):
+        raise Invalid.field(name, f"“{value}” is not an image reference.")
 
 
 def _check_cron(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from django.db import IntegrityError, transaction
@@ -46,11 +47,15 @@ def host_confirm_state(*, actor: Actor, host: Host) -> Host:
     """An admin says that the present state is meant, although it would remove many containers.
 
     The agent holds such removals until the epoch rises: a restored old database looks the same.
+    The epoch is a time, so that the same backup, restored again, does not come to one which the
+    agent knows from the first time.
     """
     policy.require(actor, "host.modify", host)
     with transaction.atomic():
+        current = row_lock(Host.objects.all(), host.pk)
+        epoch = max(current.state_epoch, ceil(timezone.now().timestamp())) + 1
         Host.objects.filter(pk=host.pk).update(
-            state_epoch=F("state_epoch") + 1, revision=F("revision") + 1
+            state_epoch=epoch, state_restored=False, revision=F("revision") + 1
         )
         host_desired_changed(host.pk)
         record("host.confirm_state", host, actor=actor)
@@ -78,8 +83,10 @@ def host_update(
             check_host(current, changed)
             if "name" in changed:
                 _check_name_is_free(current)
+            # A rollout's order was for the image before.
+            order = {"agent_order": 0} if "agent_image" in changed else {}
             Host.objects.filter(pk=current.pk).update(
-                **changed, revision=F("revision") + 1, updated_at=timezone.now()
+                **changed, **order, revision=F("revision") + 1, updated_at=timezone.now()
             )
             host_desired_changed(current.pk)
             record("host.update", current, actor=actor, changes=differences(before, changed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 KEPT_CYCLES: Final = 200
 KEPT_LEFTOVERS: Final = 1000
 _MESSAGE_LIMIT: Final = 4096
+_KIND: Final = re.compile(r"[a-z0-9-]{1,32}")
 _INTEGER: Final = 2**31 - 1
 
 
@@ -35,6 +37,28 @@ def network_observed(host: Host, item: ResourceReport, epoch: int) -> bool:
 
 def volume_observed(host: Host, item: ResourceReport, epoch: int) -> bool:
     return _resource_observed(Volume, host, item, epoch)
+
+
+def prerequisite_observed(host: Host, item: ResourceReport, epoch: int) -> bool:
+    """A container of the platform itself; `object_id` is its kind."""
+    if item.status not in ResourceStatus.values or not _KIND.fullmatch(item.object_id):
+        raise Invalid(f"“{stored_text(item.status, 64)}” is not a status of a prerequisite.")
+    with transaction.atomic():
+        row = Host.objects.select_for_update().only("id", "prerequisites").get(pk=host.pk)
+        before = row.prerequisites.get(item.object_id, {})
+        if (before.get("epoch", 0), before.get("seq", 0)) >= (epoch, item.seq):
+            return False
+        now = {
+            "status": item.status,
+            "message": stored_text(item.message, _MESSAGE_LIMIT),
+            "epoch": epoch,
+            "seq": stored_number(item.seq),
+        }
+        kinds = {**row.prerequisites, item.object_id: now}
+        Host.objects.filter(pk=host.pk).update(prerequisites=kinds)
+        if any(before.get(name) != now[name] for name in ("status", "message")):
+            events.publish("host", host.pk)
+    return True
 
 
 def tombstone_done(host: Host, item: TombstoneDone) -> bool:

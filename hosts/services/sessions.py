@@ -99,6 +99,11 @@ def _observed(heartbeat: Heartbeat, now: datetime) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "agent_version": stored_text(heartbeat.agent_version, 64),
         "message": stored_text(heartbeat.message, _MESSAGE_LIMIT),
+        "agent_image_running": stored_text(heartbeat.agent_image, 255),
+        "update_image": stored_text(heartbeat.update_image, 255),
+        "agent_image_id": stored_text(heartbeat.agent_image_id, 255),
+        "update_order": stored_number(heartbeat.update_order),
+        "update_message": stored_text(heartbeat.update_message, _MESSAGE_LIMIT),
         "interfaces": _plain(heartbeat.interfaces),
         "disk_free_bytes": stored_number(heartbeat.disk_free_bytes),
         "disk_total_bytes": stored_number(heartbeat.disk_total_bytes),

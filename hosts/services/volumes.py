@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from agent.protocol import naming
+from agent.protocol.binds import bind_problem, canonical_path
 from hosts.choices import TombstoneKind, VolumeKind
 from hosts.models import Host, Volume
 from hosts.services.desired import host_desired_changed, tombstone_create
@@ -22,15 +21,6 @@ from trailer.validation import check_columns, check_resource_name, check_text
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
-
-# A bind of these, of anything in them or of what holds them hands out the host itself.
-_FORBIDDEN: Final = tuple(
-    PurePosixPath(path)
-    for path in (
-        *("/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run"),
-        *("/var/lib/docker", "/var/lib/containerd"),
-    )
-)
 
 
 def volume_create(
@@ -105,16 +95,7 @@ def volume_delete(
 
 def _checked_source(source: str) -> str:
     """The canonical path of a bind mount."""
-    if not source.startswith("/"):
-        raise Invalid.field("source", "A bind mount needs the absolute path of a folder.")
-    if ".." in source.split("/") or ":" in source:
-        raise Invalid.field("source", "The path of a bind mount may hold neither .. nor a colon.")
-    path = PurePosixPath("/" + posixpath.normpath(source).lstrip("/"))
-    if path.name == "docker.sock" or any(
-        path.is_relative_to(forbidden) or forbidden.is_relative_to(path)
-        for forbidden in _FORBIDDEN
-    ):
-        raise Invalid.field(
-            "source", f"{path} may not be mounted: it would hand out the host itself."
-        )
-    return str(path)
+    problem = bind_problem(source)
+    if problem:
+        raise Invalid.field("source", problem)
+    return canonical_path(source)

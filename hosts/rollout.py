@@ -1,0 +1,53 @@
+"""Waves of a rollout, and when one host has got through; pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from agent.protocol.naming import same_image
+from hosts.choices import RolloutHostStatus
+from hosts.status import is_fresh
+
+if TYPE_CHECKING:
+    from hosts.models import Host
+
+# A host that says nothing for so long after its order counts as failed.
+PATIENCE: Final = timedelta(minutes=10)
+_SOME: Final = 4
+
+
+def waves_of(count: int) -> list[int]:
+    """The wave of each host: one, then a quarter, then all the rest."""
+    some = max(1, count // _SOME)
+    return [1 if n == 0 else 2 if n <= some else 3 for n in range(count)]
+
+
+def order_number(ordered_at: datetime) -> int:
+    """Never the same twice, also after a restored backup: agents compare it with their last."""
+    return round(ordered_at.timestamp() * 1000)
+
+
+def outcome(
+    host: Host, image: str, ordered_at: datetime, now: datetime
+) -> tuple[RolloutHostStatus, str]:
+    """What the host's own word makes of its order."""
+    is_answered, problem = _answer(host, image, ordered_at)
+    if problem:
+        return RolloutHostStatus.FAILED, problem
+    if is_answered and is_fresh(host, now):
+        return RolloutHostStatus.DONE, ""
+    if now - ordered_at > PATIENCE:
+        minutes = round(PATIENCE.total_seconds() / 60)
+        return RolloutHostStatus.FAILED, f"The host said nothing for {minutes} minutes."
+    return RolloutHostStatus.ORDERED, ""
+
+
+def _answer(host: Host, image: str, ordered_at: datetime) -> tuple[bool, str]:
+    """(the order is fulfilled, why it could not be). The name of what runs proves nothing: it may
+    mean another image by now. Only agents of earlier versions have no better word."""
+    if host.agent_image_id:
+        mine = host.update_order == order_number(ordered_at)
+        return mine, host.update_message if mine else ""
+    failed = host.update_message and same_image(host.update_image, image)
+    return same_image(host.agent_image_running, image), host.update_message if failed else ""
