@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -42,7 +43,7 @@ class BuildLogConsumer(AsyncWebsocketConsumer):
         if build is None:
             await self.close(code=sockets.NOT_THERE)
             return
-        self.reader = asyncio.create_task(self._follow(user, build, _offset(self.scope)))
+        self.reader = asyncio.create_task(self._follow(build, _offset(self.scope)))
 
     async def disconnect(self, code: int) -> None:
         if self.reader is not None:
@@ -53,7 +54,15 @@ class BuildLogConsumer(AsyncWebsocketConsumer):
     async def changed(self, event: dict[str, Any]) -> None:
         self.more.set()
 
-    async def _follow(self, user: User, build: Build, offset: int) -> None:
+    async def _follow(self, build: Build, offset: int) -> None:
+        try:
+            await self._read(build, offset)
+        except Build.DoesNotExist:
+            await self.close(code=sockets.NOT_THERE)
+
+    async def _read(self, build: Build, offset: int) -> None:
+        clock = asyncio.get_running_loop().time
+        look_at = clock() + _LOOK_SECONDS
         while True:
             self.more.clear()
             data, offset, complete = await sync_to_async(build_log_read)(
@@ -67,19 +76,22 @@ class BuildLogConsumer(AsyncWebsocketConsumer):
                 await self.send(text_data=json.dumps({"complete": True, "status": status}))
                 await self.close()
                 return
-            if len(data) < _BATCH_BYTES // 2 and not await self._wait(user, build):
-                await self.close(code=sockets.NOT_THERE)
-                return
+            if len(data) < _BATCH_BYTES // 2:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(look_at):
+                        await self.more.wait()
+            # However much there is to read: who lost access meanwhile reads no more of it.
+            if clock() >= look_at:
+                if refusal := await self._refusal(build):
+                    await self.close(code=refusal)
+                    return
+                look_at = clock() + _LOOK_SECONDS
 
-    async def _wait(self, user: User, build: Build) -> bool:
-        """Until there is more, or a look is due anyway; False once the user lost access."""
-        try:
-            async with asyncio.timeout(_LOOK_SECONDS):
-                await self.more.wait()
-        except TimeoutError:
-            active = await sockets.still_active(user.pk)
-            return active is not None and await _visible_build(active, build.pk) is not None
-        return True
+    async def _refusal(self, build: Build) -> int | None:
+        user = await sockets.socket_user(self.scope)
+        if user is None:
+            return sockets.NOT_SIGNED_IN
+        return None if await _visible_build(user, build.pk) else sockets.NOT_THERE
 
 
 @sync_to_async

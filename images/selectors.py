@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F, OuterRef, Q, Subquery
 
 from agent.protocol import naming
 from images.choices import TERMINAL_BUILD_STATUSES, ImageKind, UpdatePolicy
 from images.models import Build, Image, Registry
-from images.refs import normalise_reference
+from images.refs import normalise_reference, registry_server
 from trailer import policy
 from trailer.errors import Invalid
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hosts.models import Host
     from trailer.policy import Actor
 
-# How many of a workspace's newest revisions keep their images from being deleted.
+# How many of the newest revisions of a stack, and of its services, keep their images.
 KEPT_REVISIONS: Final = 10
 
 
@@ -49,6 +49,20 @@ def registry_for(*, actor: Actor, registry_id: UUID) -> Registry:
     if registry is None:
         raise Invalid.field("registry", "There is no such registry, or you may not see it.")
     return registry
+
+
+def agent_registry(host: Host) -> Registry | None:
+    """What opens the registry of the host's agent image: the newest that an administrator has for
+    that very server."""
+    image = host.agent_image or host.agent_image_running
+    try:
+        server = registry_server(image)
+    except Invalid:
+        # None, or one that the engine knows by its id.
+        return None
+    owned = Registry.objects.filter(owner__is_superuser=True, owner__is_active=True)
+    found = owned.exclude(password_token="").filter(server=server)
+    return found.order_by("-updated_at", "pk").first()
 
 
 def same_digest(one: str, other: str) -> bool:
@@ -79,12 +93,16 @@ def check_refusal(image: Image) -> str:
     return ""
 
 
+def _remembered() -> Q:
+    """Revisions whose image is kept: all that a workspace can be rolled back to. A stack's service
+    is never rolled back by itself, and its stack fetches what it goes back to."""
+    newest = Q(revisions__revision__gt=F("revision") - KEPT_REVISIONS)
+    return Q(stack__isnull=True) | newest
+
+
 def rollback_users(image: Image) -> list[str]:
-    """Names of the workspaces that one of their last revisions would bring back to this image."""
-    found = image.host.workspaces.filter(
-        revisions__fields__image=str(image.pk),
-        revisions__revision__gt=F("revision") - KEPT_REVISIONS,
-    )
+    """Names of the workspaces that one of their revisions would bring back to this image."""
+    found = image.host.workspaces.filter(_remembered(), revisions__fields__image=str(image.pk))
     return list(found.order_by("name").values_list("name", flat=True).distinct())
 
 
@@ -97,11 +115,11 @@ class UnusedImages:
 
 
 def unused_images(*, actor: Actor, host: Host) -> UnusedImages:
-    """What nothing on the host refers to: no workspace, no stored revision, no work under way."""
+    """What nothing on the host refers to: no workspace, no revision that one may go back to, no
+    work under way."""
     policy.require(actor, "host.view", host)
-    remembered = set(
-        host.workspaces.order_by().values_list("revisions__fields__image", flat=True).distinct()
-    )
+    workspaces = host.workspaces.filter(_remembered()).order_by()
+    remembered = set(workspaces.values_list("revisions__fields__image", flat=True).distinct())
     rows = Image.objects.visible_to(actor).filter(
         host=host, workspaces__isnull=True, status__in=TERMINAL_BUILD_STATUSES
     )

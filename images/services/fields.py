@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from agent.protocol.bases import dockerfile_problem, reserved_problem
 from images.choices import ImageKind
 from images.refs import parse_reference
 from trailer.errors import Invalid
@@ -85,6 +86,15 @@ def check_context(image: Image) -> None:
         )
 
 
+def check_sources(image: Image) -> None:
+    """Needs a checked image: it may not be made from, or be pushed over, what others made on the
+    host. Only when that changes, so that a new rule blocks no unrelated edit."""
+    if problem := dockerfile_problem(image.dockerfile, image.build_args):
+        raise Invalid.field("dockerfile", problem)
+    if problem := reserved_problem(image.reference):
+        raise Invalid.field("reference", problem)
+
+
 def _check_pull(image: Image) -> None:
     parse_reference(image.reference)
     for name in _BUILD_ONLY:
@@ -110,6 +120,9 @@ def _check_build(image: Image) -> None:
 
 
 def _check_registry(image: Image) -> None:
+    if not image.reference and image.kind == ImageKind.BUILD:
+        # For the images that it is built from.
+        return
     if not image.reference:
         raise Invalid.field("registry", "A registry is of use only together with a reference.")
     server = parse_reference(image.reference).server

@@ -14,6 +14,7 @@ from hosts.services.desired import host_desired_changed, tombstone_create
 from images.choices import BuildTrigger, ImageKind
 from images.models import Image
 from images.selectors import check_refusal, engine_ref, newest_build
+from images.services.checks import checks_request
 from images.services.fields import (
     CONTEXT_COLUMNS,
     IMAGE_COLUMNS,
@@ -21,8 +22,10 @@ from images.services.fields import (
     ImageFields,
     check_context,
     check_image,
+    check_sources,
 )
 from images.services.queue import UNDER_WAY, build_end, build_queue
+from images.services.quota import check_disk_quota
 from images.services.rules import check_name_is_free, check_unused
 from images.services.snapshots import check_snapshot_retry
 from trailer import events, policy
@@ -54,11 +57,13 @@ def image_create(
     if image.registry is not None:
         policy.require(actor, "registry.view", image.registry)
     check_image(image)
+    check_sources(image)
     check_context(image)
     with transaction.atomic():
         # The host's row is the lock: two requests can't both find the name free.
         row_lock(Host.objects.all(), host.pk)
         check_name_is_free(image.name, host_id=host.pk)
+        check_disk_quota(actor=actor, owner_id=actor.pk)
         image.save(force_insert=True)
         build_queue(image, trigger=BuildTrigger.CREATED, actor=actor)
         record("image.create", image, actor=actor, changes=differences({}, _told(fields)))
@@ -88,6 +93,8 @@ def image_update(
                 "What a snapshot holds can't be changed. Take another one from the workspace."
             )
         check_image(current)
+        if set(changed) & (SOURCE_COLUMNS | {"push"}):
+            check_sources(current)
         if set(changed) & CONTEXT_COLUMNS:
             check_context(current)
         if "name" in changed:
@@ -96,6 +103,7 @@ def image_update(
             **changed, revision=F("revision") + 1, updated_at=timezone.now()
         )
         if set(changed) & SOURCE_COLUMNS:
+            check_disk_quota(actor=actor, owner_id=current.owner_id, image_id=current.pk)
             build_queue(current, trigger=BuildTrigger.CHANGED, actor=actor)
         host_desired_changed(current.host_id)
         changes = differences(_told(before), _told(changed))
@@ -121,6 +129,7 @@ def image_build(*, actor: Actor, image: Image, expected_revision: int | None = N
             )
         if current.kind == ImageKind.SNAPSHOT:
             check_snapshot_retry(actor, current)
+        check_disk_quota(actor=actor, owner_id=current.owner_id, image_id=current.pk)
         build_queue(current, trigger=BuildTrigger.REQUESTED, actor=actor)
         record("image.build", current, actor=actor)
         events.publish("image", current.pk)
@@ -152,8 +161,7 @@ def image_check(*, actor: Actor, image: Image, expected_revision: int | None = N
         check_revision(current.revision, expected_revision)
         if reason := check_refusal(current):
             raise Conflict(reason, code="not_watched")
-        Image.objects.filter(pk=current.pk).update(check_requested=F("check_requested") + 1)
-        host_desired_changed(current.host_id)
+        checks_request(current.host_id, [current.pk])
         record("image.check", current, actor=actor)
         events.publish("image", current.pk)
     return Image.objects.get(pk=image.pk)

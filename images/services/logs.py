@@ -15,6 +15,7 @@ from trailer import events
 from trailer.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from hosts.models import Host
@@ -24,6 +25,7 @@ TAIL_LIMIT: Final = 4 * 1024 * 1024
 CHUNK_LIMIT: Final = 64 * 1024
 # An agent that died over the last lines never sends them: a log is not waited for longer.
 LATE_LIMIT: Final = timedelta(minutes=5)
+_MOST_ROWS: Final = 256
 
 
 def build_log_append(host: Host, build_id: UUID | str, offset: int, data: bytes) -> int:
@@ -51,7 +53,7 @@ def build_log_append(host: Host, build_id: UUID | str, offset: int, data: bytes)
         Build.objects.filter(pk=build.pk).update(log_bytes=size)
         _trim(build, size)
         events.publish("build", build.pk)
-        if build.status in TERMINAL_BUILD_STATUSES:
+        if _is_whole(build):
             # Readers that were told the log is complete hear that there is more.
             events.publish("image", build.image_id)
     return size
@@ -126,13 +128,18 @@ def _trim(build: Build, size: int) -> None:
             chunk.delete()
 
 
-def _stored(build: Build, position: int, end: int) -> list[tuple[int, bytes]]:
-    rows = build.chunks.filter(offset__gt=position - CHUNK_LIMIT, offset__lt=end)
-    return [
-        (offset, bytes(data))
-        for offset, data in rows.order_by("offset").values_list("offset", "data")
-        if offset + len(data) > position
-    ]
+def _stored(build: Build, position: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """In order, a few at first: a reader who is far behind takes little of it at a time."""
+    after, many = position - CHUNK_LIMIT, 2
+    while True:
+        rows = build.chunks.filter(offset__gt=after, offset__lt=end).order_by("offset")
+        found = list(rows.values_list("offset", "data")[:many])
+        for offset, data in found:
+            if offset + len(data) > position:
+                yield offset, bytes(data)
+        if len(found) < many:
+            return
+        after, many = found[-1][0], min(2 * many, _MOST_ROWS)
 
 
 def _gap(length: int) -> bytes:

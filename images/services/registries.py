@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from django.db import transaction
 from django.utils import timezone
 
+from hosts.models import Host
 from hosts.services.desired import host_desired_changed
 from images.models import Registry
 from images.refs import normalise_server
@@ -45,6 +46,7 @@ def registry_create(
     check_columns(registry, ("server", "username"))
     with transaction.atomic():
         registry.save(force_insert=True)
+        _tell_hosts(registry)
         record("registry.create", registry, actor=actor)
         events.publish("registry", registry.pk)
     return registry
@@ -69,9 +71,7 @@ def registry_update(
         registry_test_forget(current)
         current.updated_at = timezone.now()
         current.save(update_fields=["server", "username", "password_token", "updated_at"])
-        # The credential travels in the state documents of the hosts that use it.
-        for host_id in current.images.values_list("host_id", flat=True).distinct().order_by():
-            host_desired_changed(host_id)
+        _tell_hosts(current)
         pulls_retry_with(current, actor)
         changed = [{"field": name, "from": None, "to": value} for name, value in fields.items()]
         record("registry.update", current, actor=actor, changes=changed)
@@ -90,7 +90,18 @@ def registry_delete(*, actor: Actor, registry: Registry) -> None:
             )
         record("registry.delete", current, actor=actor)
         events.publish("registry", current.pk, deleted=True)
+        _tell_hosts(current)
         current.delete()
+
+
+def _tell_hosts(registry: Registry) -> None:
+    """The credential travels in the state documents of the hosts that use it: for images, or for
+    the agent's own one."""
+    ids = set(registry.images.values_list("host_id", flat=True).order_by())
+    if registry.owner.is_superuser:
+        ids |= {host.pk for host in Host.objects.exclude(agent_image="", agent_image_running="")}
+    for host_id in sorted(ids):
+        host_desired_changed(host_id)
 
 
 def _move(registry: Registry, server: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from images.models import Image
-from images.selectors import KEPT_REVISIONS, rollback_users
+from images.selectors import rollback_users
 from trailer.errors import Conflict, Invalid
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def check_name_is_free(name: str, *, host_id: UUID, other_than: UUID | None = No
 
 
 def check_unused(image: Image) -> None:
-    """Neither a workspace, running or stopped, nor one of its last revisions may need it."""
+    """Neither a workspace, running or stopped, nor a revision it may go back to may need it."""
     if users := list(image.workspaces.order_by("name").values_list("name", flat=True)):
         raise Conflict(
             f"Image {image.name} is used by {', '.join(users)}. Change or delete them first.",
@@ -31,7 +31,7 @@ def check_unused(image: Image) -> None:
         )
     if users := rollback_users(image):
         raise Conflict(
-            f"Image {image.name} is needed to roll back {', '.join(users)}: it is in the last "
-            f"{KEPT_REVISIONS} revisions. Delete that workspace first, or keep the image.",
+            f"Image {image.name} is needed to roll back {', '.join(users)}: an earlier revision "
+            "has it. Delete that workspace first, or keep the image.",
             code="in_use",
         )

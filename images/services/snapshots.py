@@ -15,6 +15,7 @@ from images.models import Image
 from images.selectors import newest_build
 from images.services.fields import check_image
 from images.services.queue import UNDER_WAY, build_end, build_queue
+from images.services.quota import check_disk_quota
 from images.services.rules import check_name_is_free
 from trailer import events, policy
 from trailer.errors import Conflict
@@ -48,6 +49,7 @@ def snapshot_create(
     )
     check_image(image)
     check_name_is_free(image.name, host_id=host.pk)
+    check_disk_quota(actor=actor, owner_id=actor.pk)
     image.save(force_insert=True)
     build_queue(image, trigger=BuildTrigger.REQUESTED, actor=actor)
     events.publish("image", image.pk)
