@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from agent.protocol.compare import (
     IN_PLACE,
@@ -16,6 +18,8 @@ from agent.protocol.report import FieldChange
 from workspaces.choices import DesiredState, WorkspaceStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from agent.protocol.spec import WorkspaceSpec
     from workspaces.fields import WorkspaceFields
     from workspaces.models import Workspace
@@ -24,6 +28,7 @@ CREATE: Final = "create"
 START: Final = "start"
 STOP: Final = "stop"
 
+_MASKED: Final = frozenset({"secret_env"})
 # Writable fields that the container's spec does not hold, and what a difference does.
 _OUTSIDE_THE_SPEC: Final = (
     ("description", NONE),
@@ -49,6 +54,10 @@ def field_changes(
         changes.append(
             FieldChange(field="image", old=str(old.image), new=str(new.image), effect=NONE)
         )
+    if old.gpus != new.gpus and not any(change.field == "gpus" for change in changes):
+        # The same cards, asked for in another way.
+        told = (msgspec.to_builtins(old.gpus), msgspec.to_builtins(new.gpus))
+        changes.append(FieldChange(field="gpus", old=told[0], new=told[1], effect=NONE))
     for name, effect in _OUTSIDE_THE_SPEC:
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
@@ -63,8 +72,11 @@ def decide_action(
     if new_state == DesiredState.STOPPED and old_state != new_state:
         return STOP
     effect = overall_effect(changes)
-    # A stopped container is left as it is; its next start brings it up to date.
-    if effect == NONE or new_state == DesiredState.STOPPED:
+    if new_state == DesiredState.STOPPED:
+        # A stopped container gets its new name; its next start brings it up to date otherwise.
+        is_renamed = any(change.field == "name" for change in changes)
+        return IN_PLACE if is_renamed and has_container else NONE
+    if effect == NONE:
         return NONE
     if not has_container:
         return CREATE
@@ -73,10 +85,31 @@ def decide_action(
     return effect
 
 
-def decide_downtime(action: str, *, spec: WorkspaceSpec) -> str:
+def left_undone(ledger: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[FieldChange, ...]:
+    """What a stopped container lacks, from the changes saved since it last ran, oldest first.
+
+    What was changed there and back again is none. A masked secret can't tell, so it counts.
+    """
+    net: dict[str, FieldChange] = {}
+    for change in (change for changes in ledger for change in changes):
+        if change["effect"] != REPLACE:
+            continue
+        earlier = net.get(change["field"])
+        net[change["field"]] = FieldChange(
+            field=change["field"],
+            old=change["from"] if earlier is None else earlier.old,
+            new=change["to"],
+            effect=REPLACE,
+        )
+    return tuple(
+        change for change in net.values() if change.old != change.new or change.field in _MASKED
+    )
+
+
+def decide_downtime(action: str, *, spec: WorkspaceSpec, was_running: bool = True) -> str:
     if action == STOP:
         return "brief"
-    if action == REPLACE:
+    if action == REPLACE and was_running:
         return "none" if replaces_without_downtime(spec) else "brief"
     return "none"
 

@@ -25,5 +25,6 @@ class PortProtocol(models.TextChoices):
 
 
 class UrlAuth(models.TextChoices):
-    NONE = "none", "Public"
-    LOGIN = "login", "Signed-in users with access"
+    OWNER = "owner", "Only the owner"
+    USERS = "users", "Signed-in users who may see the workspace"
+    PUBLIC = "public", "Everybody"

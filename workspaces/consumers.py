@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from trailer import sockets
 from trailer.events import kind_group, object_group
+from trailer.message_rate import MessageRate
 from workspaces.live import KINDS, live_states, parse_resource
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _COALESCE_SECONDS = 0.05
 _MAX_SUBSCRIPTIONS = 2000
 _MAX_FRAME = 256 * 1024
+_MAX_MESSAGES = 100
+_RATE_SECONDS = 10.0
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
@@ -33,6 +36,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.known: set[str] = set()
         self.groups_joined: set[str] = set()
         self.flusher: asyncio.Task[None] | None = None
+        self.rate = MessageRate(most=_MAX_MESSAGES, seconds=_RATE_SECONDS)
         self.user: User | None = await sockets.socket_user(self.scope)
         await self.accept()
         if self.user is None:
@@ -47,11 +51,20 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self.user is None:
             return
-        names = _subscription(text_data)
-        if names is None:
-            await self._send({"error": "invalid", "message": 'Send {"subscribe": [names]}.'})
+        if not self.rate.allows(asyncio.get_running_loop().time()):
+            self.user = None
+            if self.flusher is not None:
+                self.flusher.cancel()
+            await self.close(code=sockets.BUSY)
             return
-        await self._subscribe(names)
+        message = _message(text_data)
+        if "ping" in message:
+            # A page cannot see the protocol's own pings, nor that its network is gone.
+            await self._send({"pong": message["ping"]})
+        elif (names := _subscription(message)) is not None:
+            await self._subscribe(names)
+        else:
+            await self._send({"error": "invalid", "message": 'Send {"subscribe": [names]}.'})
 
     async def changed(self, event: dict[str, Any]) -> None:
         resource = event["resource"]
@@ -70,6 +83,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
             else:
                 await self._send({"error": "not_found", "resource": name})
         states = await self._load(wanted)
+        if self.user is None:
+            await self.close(code=sockets.NOT_SIGNED_IN)
+            return
         for resource in wanted:
             state = states.get(resource)
             if state is None:
@@ -107,7 +123,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def _load(self, resources: Iterable[str]) -> dict[str, dict[str, Any]]:
         if self.user is None:
             return {}
-        self.user = await sockets.still_active(self.user.pk)
+        # Signed out, revoked or disabled since: an open socket must not outlive that.
+        self.user = await sockets.socket_user(self.scope)
         if self.user is None:
             return {}
         return await sync_to_async(live_states)(self.user, list(resources), timezone.now())
@@ -125,14 +142,19 @@ class LiveConsumer(AsyncWebsocketConsumer):
         await self.send(text_data=json.dumps(message))
 
 
-def _subscription(text: str | None) -> list[str] | None:
+def _message(text: str | None) -> dict[str, Any]:
+    """What a frame says; nothing when it is no object, or too long to be one of ours."""
     if text is None or len(text) > _MAX_FRAME:
-        return None
+        return {}
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
-        return None
-    names = message.get("subscribe") if isinstance(message, dict) else None
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _subscription(message: dict[str, Any]) -> list[str] | None:
+    names = message.get("subscribe")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return None
-    return names
+    return names if len(names) <= _MAX_SUBSCRIPTIONS else None

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.protocol.spec import GpuSpec, HealthCheckSpec, PortSpec, UrlSpec
+from agent.protocol.spec import HealthCheckSpec, PortSpec, UrlSpec
 from trailer.secrets import decrypt
 from workspaces.choices import DesiredState
+from workspaces.gpus import GpuWish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from workspaces.models import Workspace
 
 # What fields_of() and workspace_spec() read without further queries.
-WORKSPACE_PARTS = ("ports", "mounts__volume", "urls", "env_vars", "networks")
+WORKSPACE_PARTS = ("ports", "mounts__volume", "urls", "env_vars", "networks", "gpu_holds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class WorkspaceFields:
     cpus: float | None = None
     memory_bytes: int | None = None
     shm_bytes: int | None = None
-    gpus: GpuSpec | None = None
+    gpus: GpuWish | None = None
     nested_virtualization: bool = False
     ports: tuple[PortSpec, ...] = ()
     mounts: tuple[MountFields, ...] = ()
@@ -73,7 +74,7 @@ def fields_of(workspace: Workspace) -> WorkspaceFields:
         cpus=None if workspace.cpus is None else float(workspace.cpus),
         memory_bytes=workspace.memory_bytes,
         shm_bytes=workspace.shm_bytes,
-        gpus=msgspec.convert(workspace.gpus, GpuSpec) if workspace.gpus else None,
+        gpus=msgspec.convert(workspace.gpus, GpuWish) if workspace.gpus else None,
         nested_virtualization=workspace.nested_virtualization,
         ports=tuple(
             PortSpec(
@@ -143,8 +144,9 @@ def body_of(fields: WorkspaceFields) -> dict[str, Any]:
     }
 
 
-def gpus_body(gpus: GpuSpec | None) -> dict[str, Any] | None:
+def gpus_body(gpus: GpuWish | None) -> dict[str, Any] | None:
     """Only the way that was asked for, so that what is read may be sent back."""
     if gpus is None:
         return None
-    return {"device_ids": list(gpus.device_ids)} if gpus.device_ids else {"count": gpus.count}
+    body = {"device_ids": list(gpus.device_ids)} if gpus.device_ids else {"count": gpus.count}
+    return {**body, "shared": True} if gpus.shared else body

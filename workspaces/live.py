@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from hosts.models import Host, Network, Volume
-from hosts.status import host_badge, is_fresh, resource_badge
+from hosts.status import host_badge, host_message, is_fresh, resource_badge
 from images.models import Image, Registry
 from images.selectors import update_available
 from images.status import image_badge_of, registry_badge, registry_message
 from trailer import policy
 from workspaces.models import Workspace
+from workspaces.stacks.models import Stack
+from workspaces.stacks.status import stack_badge
 from workspaces.status import workspace_badge, workspace_is_fresh
+from workspaces.timers.told import stop_warning
 from workspaces.usage import usage_states
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 State = dict[str, Any]
 
-KINDS = ("workspace", "image", "host", "network", "volume", "registry", "usage")
+KINDS = ("workspace", "image", "host", "network", "volume", "registry", "stack", "usage")
 
 
 def live_states(actor: Actor, resources: Iterable[str], now: datetime) -> dict[str, State]:
@@ -63,12 +66,13 @@ def workspace_state(workspace: Workspace, now: datetime) -> State:
         "observed_revision": workspace.observed_revision,
         "observed_at": workspace.observed_at.isoformat() if workspace.observed_at else None,
         "stale_since": _stale_since(workspace.host, fresh=fresh),
+        "warning": stop_warning(workspace, now),
     }
 
 
 def host_state(host: Host, now: datetime) -> State:
     fresh = is_fresh(host, now)
-    state = _state("host", host.id, host_badge(host, now), host.message, fresh=fresh)
+    state = _state("host", host.id, host_badge(host, now), host_message(host), fresh=fresh)
     return state | {
         "revision": host.revision,
         "last_heartbeat": host.last_heartbeat.isoformat() if host.last_heartbeat else None,
@@ -89,6 +93,16 @@ def image_state(image: Image, now: datetime) -> State:
 def registry_state(registry: Registry, now: datetime) -> State:
     badge, message = registry_badge(registry, now), registry_message(registry, now)
     return _state("registry", registry.id, badge, message, fresh=True)
+
+
+def stack_state(stack: Stack, now: datetime) -> State:
+    fresh = is_fresh(stack.host, now)
+    state = _state("stack", stack.id, stack_badge(stack), stack.message, fresh=fresh)
+    return state | {
+        "revision": stack.revision,
+        "deployed_commit": stack.deployed_commit,
+        "available_commit": stack.available_commit,
+    }
 
 
 def _resource_state(kind: str, row: Network | Volume, now: datetime) -> State:
@@ -125,7 +139,7 @@ def _workspaces(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
     rows = (
         Workspace.objects.visible_to(actor)
         .with_role(actor)
-        .select_related("host")
+        .select_related("host", "timer")
         .filter(pk__in=ids)
     )
     return [_for(actor, row, workspace_state(row, now)) for row in rows]
@@ -167,6 +181,13 @@ def _registries(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
     return [_for(actor, row, registry_state(row, now)) for row in rows]
 
 
+def _stacks(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
+    rows = (
+        Stack.objects.visible_to(actor).with_role(actor).select_related("host").filter(pk__in=ids)
+    )
+    return [_for(actor, row, stack_state(row, now)) for row in rows]
+
+
 _LOADERS: dict[str, Callable[[Actor, list[UUID], datetime], list[State]]] = {
     "workspace": _workspaces,
     "host": _hosts,
@@ -174,5 +195,6 @@ _LOADERS: dict[str, Callable[[Actor, list[UUID], datetime], list[State]]] = {
     "network": _networks,
     "volume": _volumes,
     "registry": _registries,
+    "stack": _stacks,
     "usage": usage_states,
 }

@@ -100,5 +100,6 @@ def _values(report: WorkspaceReport, names: list[str]) -> list[Any]:
         "network_rx_rate": counted(report.network_rx_rate),
         "network_tx_rate": counted(report.network_tx_rate),
         "processes": counted(report.processes, _PROCESSES),
+        "connections": measured(report.connections),
     }
     return [columns[name] for name in names]

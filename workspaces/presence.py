@@ -10,6 +10,7 @@ from hosts.services.sessions import host_heartbeat, hosts_mark_silent
 from trailer import events
 from workspaces.metrics import metrics_record
 from workspaces.models import Workspace
+from workspaces.services.gpus import holds_settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 def host_heard(host: Host, heartbeat: Heartbeat) -> None:
     if host_heartbeat(host, heartbeat):
         _publish_workspaces([host.pk])
+    if heartbeat.gpus:
+        holds_settle(host)
     if heartbeat.metrics is not None:
         metrics_record(host, heartbeat.metrics, timezone.now())
 

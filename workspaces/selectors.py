@@ -27,7 +27,9 @@ def workspaces_visible_to(actor: Actor) -> QuerySet[Workspace]:
 
 
 def with_parts(workspaces: QuerySet[Workspace]) -> QuerySet[Workspace]:
-    return workspaces.select_related("host", "image", "owner").prefetch_related(*WORKSPACE_PARTS)
+    return workspaces.select_related("host", "image", "owner", "timer").prefetch_related(
+        *WORKSPACE_PARTS
+    )
 
 
 def with_effective_status(workspaces: QuerySet[Workspace]) -> QuerySet[Workspace]:

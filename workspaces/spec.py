@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent.protocol import naming
 from agent.protocol.compare import normalise
-from agent.protocol.spec import MountSpec, WorkspaceSpec
+from agent.protocol.spec import GpuSpec, MountSpec, WorkspaceSpec
 from hosts.choices import VolumeKind
 from images.selectors import engine_ref
 from workspaces.fields import WORKSPACE_PARTS, fields_of
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hosts.models import Volume
     from images.models import Image
     from workspaces.fields import MountFields, WorkspaceFields
+    from workspaces.gpus import GpuWish
     from workspaces.models import Workspace
 
 __all__ = ["WORKSPACE_PARTS", "spec_from_fields", "workspace_spec"]
@@ -30,6 +31,7 @@ def workspace_spec(workspace: Workspace) -> WorkspaceSpec:
         image=workspace.image,
         volumes={mount.volume_id: mount.volume for mount in workspace.mounts.all()},
         generation=workspace.generation,
+        gpu_ids=tuple(hold.gpu for hold in workspace.gpu_holds.all()),
     )
 
 
@@ -39,6 +41,7 @@ def spec_from_fields(
     image: Image,
     volumes: Mapping[UUID, Volume],
     generation: int,
+    gpu_ids: tuple[str, ...] = (),
 ) -> WorkspaceSpec:
     return normalise(
         WorkspaceSpec(
@@ -52,7 +55,7 @@ def spec_from_fields(
             cpus=fields.cpus,
             memory_bytes=fields.memory_bytes,
             shm_bytes=fields.shm_bytes,
-            gpus=fields.gpus,
+            gpus=_gpus(fields.gpus, gpu_ids),
             nested_virtualization=fields.nested_virtualization,
             ports=fields.ports,
             mounts=tuple(_mount(mount, volumes[mount.volume_id]) for mount in fields.mounts),
@@ -63,6 +66,15 @@ def spec_from_fields(
             generation=generation,
         )
     )
+
+
+def _gpus(wish: GpuWish | None, gpu_ids: tuple[str, ...]) -> GpuSpec | None:
+    """The very cards, so that the engine never picks one that somebody else holds."""
+    if wish is None:
+        return None
+    if gpu_ids:
+        return GpuSpec(device_ids=gpu_ids)
+    return GpuSpec(count=wish.count, device_ids=wish.device_ids)
 
 
 def _mount(mount: MountFields, volume: Volume) -> MountSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hosts.status import Badge, is_fresh
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from workspaces.models import Workspace
 
 _ALWAYS = ("clone", "delete")
+_NOT_BY_HAND = frozenset({"start", "stop", "delete"})
 
 BADGES = {
     WorkspaceStatus.DEPLOYMENT_PENDING: Badge(
@@ -50,7 +52,12 @@ def workspace_status(workspace: Workspace) -> WorkspaceStatus:
 
 
 def workspace_badge(workspace: Workspace) -> Badge:
-    return BADGES[workspace_status(workspace)]
+    badge = BADGES[workspace_status(workspace)]
+    if workspace.stack is None:
+        return badge
+    # Whether a service of a stack is there and runs is said by the stack's file.
+    offered = tuple(name for name in badge.actions if name not in _NOT_BY_HAND)
+    return replace(badge, actions=offered)
 
 
 def workspace_is_fresh(workspace: Workspace, now: datetime) -> bool:

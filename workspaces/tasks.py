@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from celery import shared_task
 from django.utils import timezone
 
 from hosts.metrics.families import GPUS, HOSTS
 from hosts.metrics.rollup import roll_up
 from trailer.jobs import Job
+from trailer.leases.lease import run_leased
 from workspaces.metrics import WORKSPACES
 from workspaces.presence import hosts_fallen_silent
+from workspaces.timers.watch import timers_run
 
 
 @shared_task(name=Job.MARK_SILENT_HOSTS.value)
@@ -21,6 +25,15 @@ def mark_silent_hosts() -> None:
 @shared_task(name=Job.ROLL_UP_METRICS.value)
 def roll_up_metrics() -> None:
     """Samples become minutes, minutes become hours, and what is old goes."""
-    now = int(timezone.now().timestamp())
-    for family in (HOSTS, GPUS, WORKSPACES):
-        roll_up(family, now)
+
+    def work(now: datetime) -> None:
+        for family in (HOSTS, GPUS, WORKSPACES):
+            roll_up(family, int(now.timestamp()))
+
+    run_leased(Job.ROLL_UP_METRICS, work, every=timedelta(seconds=60))
+
+
+@shared_task(name=Job.RUN_TIMERS.value)
+def run_timers() -> None:
+    """Schedules and idle stops."""
+    timers_run(timezone.now())

@@ -18,6 +18,7 @@ from workspaces.api.parts import (
     UrlSerializer,
 )
 from workspaces.choices import DesiredState
+from workspaces.services.timer import MAX_MINUTES
 from workspaces.validation.fields import (
     MAX_CPUS,
     MAX_IDLE_MINUTES,
@@ -85,6 +86,15 @@ class SnapshotInput(serializers.Serializer[Any]):
         allow_blank=True,
         **_OPTIONAL,
         help_text="Of the new image; by default the workspace's name and the time.",
+    )
+
+
+class ExtendInput(serializers.Serializer[Any]):
+    minutes = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_MINUTES,
+        **_OPTIONAL,
+        help_text="From now on; by default as long as it may be idle, or an hour.",
     )
 
 

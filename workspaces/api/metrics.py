@@ -31,6 +31,7 @@ class WorkspacePoint(serializers.Serializer[Any]):
     network_rx_rate = serializers.IntegerField(allow_null=True)
     network_tx_rate = serializers.IntegerField(allow_null=True)
     processes = serializers.IntegerField(allow_null=True)
+    connections = serializers.FloatField(allow_null=True)
 
 
 class WorkspaceSeries(SeriesOutput):

@@ -41,12 +41,13 @@ class UrlSerializer(serializers.Serializer[Any]):
 
 
 class GpusSerializer(serializers.Serializer[Any]):
-    """Either `count` or `device_ids`."""
+    """Either `count` or `device_ids`; a card is one workspace's alone unless all share it."""
 
     count = serializers.IntegerField(min_value=0, max_value=1024, required=False)
     device_ids = serializers.ListField(
         child=serializers.CharField(max_length=128), max_length=256, required=False
     )
+    shared = serializers.BooleanField(required=False)
 
 
 class HealthCheckSerializer(serializers.Serializer[Any]):
@@ -66,3 +67,16 @@ class ScheduleSerializer(serializers.Serializer[Any]):
 
     start = serializers.CharField(max_length=256, required=False)
     stop = serializers.CharField(max_length=256, required=False)
+
+
+class TimerSerializer(serializers.Serializer[Any]):
+    """What would stop or start a workspace without a person. Times are UTC."""
+
+    kind = serializers.ChoiceField(choices=["", "idle", "schedule"])
+    in_use = serializers.BooleanField()
+    idle_since = serializers.DateTimeField(allow_null=True)
+    stops_at = serializers.DateTimeField(allow_null=True)
+    because = serializers.CharField()
+    warned = serializers.BooleanField(help_text="It stops within minutes.")
+    extended_until = serializers.DateTimeField(allow_null=True)
+    starts_at = serializers.DateTimeField(allow_null=True)

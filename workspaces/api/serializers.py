@@ -18,11 +18,13 @@ from workspaces.api.parts import (
     MountSerializer,
     PortSerializer,
     ScheduleSerializer,
+    TimerSerializer,
     UrlSerializer,
 )
 from workspaces.choices import DesiredState, WorkspaceStatus
 from workspaces.models import Event, Revision, Workspace
 from workspaces.status import workspace_badge, workspace_is_fresh
+from workspaces.timers.told import timer_told
 
 
 class WorkspaceSerializer(serializers.Serializer[Any]):
@@ -43,6 +45,9 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     memory_bytes = serializers.IntegerField(allow_null=True)
     shm_bytes = serializers.IntegerField(allow_null=True)
     gpus = serializers.SerializerMethodField()
+    gpu_ids = serializers.SerializerMethodField(
+        help_text="The cards it holds, or would like again after a stop."
+    )
     nested_virtualization = serializers.BooleanField()
     ports = PortSerializer(many=True)
     mounts = MountSerializer(many=True)
@@ -55,6 +60,9 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     schedule = ScheduleSerializer()
     labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
 
+    timer = serializers.SerializerMethodField(
+        help_text="Whether, when and why it would stop by itself; null when nothing would."
+    )
     status = serializers.SerializerMethodField()
     status_label = serializers.SerializerMethodField()
     message = serializers.CharField(read_only=True)
@@ -92,6 +100,9 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     def get_gpus(self, workspace: Workspace) -> Any:
         return workspace.gpus or None
 
+    def get_gpu_ids(self, workspace: Workspace) -> list[str]:
+        return [hold.gpu for hold in workspace.gpu_holds.all()]
+
     def get_networks(self, workspace: Workspace) -> list[UUID]:
         return [network.pk for network in workspace.networks.all()]
 
@@ -104,6 +115,11 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     @extend_schema_field(HealthCheckSerializer(allow_null=True))
     def get_health_check(self, workspace: Workspace) -> Any:
         return workspace.health_check or None
+
+    @extend_schema_field(TimerSerializer(allow_null=True))
+    def get_timer(self, workspace: Workspace) -> Any:
+        told = timer_told(workspace, timezone.now())
+        return None if told is None else TimerSerializer(told).data
 
     @extend_schema_field(serializers.ChoiceField(choices=WorkspaceStatus.choices))
     def get_status(self, workspace: Workspace) -> str:
@@ -163,7 +179,7 @@ class EventSerializer(serializers.Serializer[Any]):
     cycle = serializers.IntegerField(allow_null=True)
 
     def get_actor(self, event: Event) -> str | None:
-        return event.actor.username if event.actor else None
+        return event.actor.username if event.actor else event.actor_name or None
 
 
 class RevisionSerializer(serializers.Serializer[Any]):

@@ -20,6 +20,7 @@ from workspaces import selectors, services
 from workspaces.api.filters import WorkspaceFilter, WorkspaceOrdering
 from workspaces.api.inputs import (
     CloneInput,
+    ExtendInput,
     RollbackInput,
     SnapshotInput,
     TransferInput,
@@ -50,6 +51,11 @@ def _body(request: Request) -> dict[str, Any]:
     if not isinstance(request.data, dict):
         raise Invalid("The body must be a JSON object.")
     return request.data
+
+
+def _planned(plan: services.Plan) -> Response:
+    changes = msgspec.to_builtins(plan.changes)
+    return Response(PlanSerializer({**vars(plan), "changes": changes}).data)
 
 
 class WorkspaceViewSet(
@@ -136,6 +142,22 @@ class WorkspaceViewSet(
         return Response(body, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(
+        request=ExtendInput,
+        parameters=[IF_MATCH],
+        responses={202: WorkspaceSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def extend(self, request: Request, pk: str) -> Response:
+        """Keep it running for some time, whatever its schedule and its idle stop say."""
+        workspace = services.workspace_extend(
+            actor=request.user,
+            workspace=self.get_object(),
+            data=_body(request),
+            expected_revision=self.seen_revision,
+        )
+        return self._answer(workspace, status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
         request=CloneInput,
         parameters=[IF_MATCH],
         responses={202: WorkspaceSerializer},
@@ -195,8 +217,18 @@ class WorkspaceViewSet(
         plan = services.workspace_plan(
             actor=request.user, workspace=self.get_object(), data=_body(request)
         )
-        changes = msgspec.to_builtins(plan.changes)
-        return Response(PlanSerializer({**vars(plan), "changes": changes}).data)
+        return _planned(plan)
+
+    @extend_schema(request=RollbackInput, responses={200: PlanSerializer})
+    @action(detail=True, methods=["post"], url_path="rollback/plan")
+    def rollback_plan(self, request: Request, pk: str) -> Response:
+        """What a rollback would do; saves nothing."""
+        workspace, data = self.get_object(), _body(request)
+        check_known(data, ("revision",))
+        plan = services.rollback_plan(
+            actor=request.user, workspace=workspace, revision=data.get("revision")
+        )
+        return _planned(plan)
 
     @extend_schema(
         filters=False,

@@ -25,11 +25,15 @@ from agent.protocol.state import (
     encode_state,
 )
 from hosts.models import Host, HostDocument
+from hosts.prerequisites import desired_prerequisites
 from hosts.selectors import host_settings
-from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger, RegistryStatus
+from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger, ImageKind, RegistryStatus
+from images.foreign import must_ask
 from images.models import Build, Image
-from images.selectors import engine_ref
+from images.selectors import agent_registry, engine_ref
 from trailer import secrets
+from workspaces.fields import fields_of
+from workspaces.services.gpus import gpu_problem
 from workspaces.spec import WORKSPACE_PARTS, workspace_spec
 
 if TYPE_CHECKING:
@@ -94,22 +98,27 @@ def content_digest(state: HostState) -> str:
 
 def host_state(host: Host) -> HostState:
     builds = Prefetch("builds", queryset=Build.objects.order_by("-number"))
-    images = host.images.select_related("registry").prefetch_related(builds).order_by("id")
+    rows = host.images.select_related("registry", "owner").prefetch_related(builds)
+    images = list(rows.order_by("id"))
     workspaces = (
         host.workspaces.select_related("image").prefetch_related(*WORKSPACE_PARTS).order_by("id")
     )
+    wished = host_settings(host)
     return HostState(
         host_id=str(host.id),
         protocol=PROTOCOL_VERSION,
         state_epoch=host.state_epoch,
         version=host.desired_version,
-        settings=host_settings(host),
+        settings=wished,
         networks=tuple(_network(row) for row in host.networks.order_by("id")),
         volumes=tuple(_volume(row) for row in host.volumes.order_by("id")),
-        images=tuple(_image(row) for row in images),
-        workspaces=tuple(_workspace(row) for row in workspaces),
+        images=tuple(_image(row, images) for row in images),
+        workspaces=tuple(_workspace(row, host) for row in workspaces),
         tombstones=tuple(_tombstone(row) for row in host.tombstones.order_by("id")),
         registry_tests=_registry_tests(host),
+        restored=host.state_restored,
+        prerequisites=desired_prerequisites(wished),
+        agent_credential=_agent_credential(host),
     )
 
 
@@ -133,9 +142,11 @@ def _volume(row: Volume) -> DesiredVolume:
     )
 
 
-def _image(row: Image) -> DesiredImage:
+def _image(row: Image, images: list[Image]) -> DesiredImage:
     builds = row.builds.all()
     current = builds[0] if builds else None
+    is_done = current is not None and current.status in TERMINAL_BUILD_STATUSES
+    asks = not is_done and must_ask(row, images)
     return DesiredImage(
         id=str(row.id),
         name=row.name,
@@ -146,21 +157,22 @@ def _image(row: Image) -> DesiredImage:
         files=tuple(BuildFile(path=f["path"], content=f["content"]) for f in row.files),
         build_args=row.build_args,
         target=row.target,
-        pull_base=row.pull_base,
+        pull_base=row.pull_base or (asks and row.kind == ImageKind.BUILD),
         update_policy=row.update_policy,
         push=row.push,
         enabled=row.enabled,
         credential=None if row.registry is None else _credential(row.registry),
         source_workspace_id=str(row.source_workspace or ""),
         check=row.check_requested,
+        keep=((row.engine_id,) if row.engine_id else ()) if row.kind == ImageKind.PULL else None,
         build=None
         if current is None
         else DesiredBuild(
             id=str(current.id),
             number=current.number,
             cancel=current.cancel_requested,
-            force=_is_forced(row, current),
-            done=current.status in TERMINAL_BUILD_STATUSES,
+            force=asks or _is_forced(row, current),
+            done=is_done,
         ),
         revision=row.revision,
     )
@@ -181,6 +193,11 @@ def _registry_tests(host: Host) -> tuple[DesiredRegistryTest, ...]:
     )
 
 
+def _agent_credential(host: Host) -> RegistryCredential | None:
+    registry = agent_registry(host)
+    return None if registry is None else _credential(registry)
+
+
 def _credential(registry: Registry) -> RegistryCredential:
     return RegistryCredential(
         server=registry.server,
@@ -189,7 +206,7 @@ def _credential(registry: Registry) -> RegistryCredential:
     )
 
 
-def _workspace(row: Workspace) -> DesiredWorkspace:
+def _workspace(row: Workspace, host: Host) -> DesiredWorkspace:
     return DesiredWorkspace(
         id=str(row.id),
         revision=row.revision,
@@ -199,6 +216,7 @@ def _workspace(row: Workspace) -> DesiredWorkspace:
         drain_timeout=row.drain_timeout,
         stack_id=str(row.stack) if row.stack else "",
         service=row.service,
+        blocked=gpu_problem(fields_of(row), host, row) if row.gpus else "",
     )
 
 

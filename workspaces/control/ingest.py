@@ -21,6 +21,7 @@ from hosts.services.observed import (
     cycle_record,
     leftovers_observed,
     network_observed,
+    prerequisite_observed,
     tombstone_done,
     volume_observed,
 )
@@ -64,12 +65,8 @@ def _apply(host: Host, item: ReportItem, epoch: int) -> None:
             workspace_observed(host, item, epoch)
         case WorkspaceEvent():
             workspace_event_record(host, item, epoch)
-        case ResourceStatus(resource="network"):
-            network_observed(host, item, epoch)
-        case ResourceStatus(resource="volume"):
-            volume_observed(host, item, epoch)
         case ResourceStatus():
-            raise Invalid(f"There are no reports about a {item.resource}.")
+            _apply_resource(host, item, epoch)
         case BuildStatus():
             build_observed(host, item, epoch)
         case ImageObserved():
@@ -84,3 +81,15 @@ def _apply(host: Host, item: ReportItem, epoch: int) -> None:
             leftovers_observed(host, item, epoch)
         case _:
             assert_never(item)
+
+
+def _apply_resource(host: Host, item: ResourceStatus, epoch: int) -> None:
+    match item.resource:
+        case "network":
+            network_observed(host, item, epoch)
+        case "volume":
+            volume_observed(host, item, epoch)
+        case "prerequisite":
+            prerequisite_observed(host, item, epoch)
+        case _:
+            raise Invalid(f"There are no reports about a {item.resource}.")

@@ -8,6 +8,7 @@ urlpatterns = [
     path("enrol", views.enrol),
     path("session", views.session),
     path("state", views.state),
+    path("check", views.check),
     path("report", views.report),
     path("heartbeat", views.heartbeat),
     path("builds/<uuid:build_id>/log", views.build_log),

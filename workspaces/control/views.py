@@ -28,6 +28,7 @@ from hosts.services.enrolment import enrolment_redeem
 from hosts.services.sessions import host_session_open, next_beat
 from images.services.logs import build_log_append
 from trailer.api.exceptions import body as error_body
+from trailer.context import client_address
 from trailer.errors import ApplicationError, Conflict, Invalid
 from workspaces.control.compile import document_for
 from workspaces.control.ingest import report_ingest
@@ -77,7 +78,7 @@ class OffsetConflict(Conflict):
 @_answering_errors
 @require_POST
 def enrol(request: HttpRequest) -> HttpResponse:
-    enrolment_throttle(request.META.get("REMOTE_ADDR", ""))
+    enrolment_throttle(client_address(request.META))
     wanted = _decode(request, EnrolRequest)
     token, host = enrolment_redeem(wanted.token)
     return _json(
@@ -114,6 +115,15 @@ def state(request: HttpRequest) -> HttpResponse:
         response = HttpResponse(document.body, content_type="application/json")
     response.headers["ETag"] = f'"{document.etag}"'
     return response
+
+
+@_answering_errors
+@require_GET
+def check(request: HttpRequest) -> HttpResponse:
+    """The document for whoever holds the token, without a session: a new agent proves itself with
+    it while the old one is still at work."""
+    document = document_for(_host(request).id, "")
+    return HttpResponse(document.body or b"", content_type="application/json")
 
 
 @_answering_errors

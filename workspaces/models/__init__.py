@@ -1,8 +1,21 @@
 """Tables of workspaces, their parts, their ledger and their revisions."""
 
+from workspaces.models.gpus import GpuHold
 from workspaces.models.ledger import Event, Revision
 from workspaces.models.metrics import WorkspaceSample
 from workspaces.models.parts import EnvVar, Mount, Port, Url
+from workspaces.models.timer import Timer
 from workspaces.models.workspace import Workspace
 
-__all__ = ["EnvVar", "Event", "Mount", "Port", "Revision", "Url", "Workspace", "WorkspaceSample"]
+__all__ = [
+    "EnvVar",
+    "Event",
+    "GpuHold",
+    "Mount",
+    "Port",
+    "Revision",
+    "Timer",
+    "Url",
+    "Workspace",
+    "WorkspaceSample",
+]

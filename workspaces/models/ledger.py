@@ -23,6 +23,8 @@ class Event(models.Model):
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
+    # Who it was when it was no person: schedule, idle.
+    actor_name = models.CharField(max_length=32, blank=True)
     revision = models.PositiveIntegerField(null=True)
     cycle = models.PositiveBigIntegerField(null=True)
     # Set on the agent's events: the same report sent twice makes one row.
@@ -36,6 +38,8 @@ class Event(models.Model):
                 fields=["workspace", "report_epoch", "report_seq"], name="one_event_per_report"
             )
         ]
+        # The dashboard asks for the newest of all.
+        indexes: ClassVar = [models.Index(fields=["-received_at"], name="newest_events")]
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.cause}"

@@ -21,6 +21,8 @@ class WorkspaceSample(Sample):
     network_rx_rate = models.BigIntegerField(null=True)
     network_tx_rate = models.BigIntegerField(null=True)
     processes = models.IntegerField(null=True)
+    # A mean over minutes is a fraction: somebody who was there shortly must not become nobody.
+    connections = models.FloatField(null=True)
 
     def __str__(self) -> str:
         return f"workspace {self.workspace_id} at {self.at}"

@@ -48,7 +48,7 @@ class Url(models.Model):
     domain = models.CharField(max_length=253)
     port = models.PositiveIntegerField()
     tls = models.BooleanField(default=False)
-    auth = models.CharField(max_length=10, choices=UrlAuth, default=UrlAuth.LOGIN)
+    auth = models.CharField(max_length=10, choices=UrlAuth, default=UrlAuth.USERS)
 
     class Meta:
         ordering: ClassVar = ["domain", "subdomain"]

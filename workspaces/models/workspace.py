@@ -33,7 +33,7 @@ class Workspace(models.Model):
     cpus = models.DecimalField(max_digits=8, decimal_places=3, null=True, blank=True)
     memory_bytes = models.PositiveBigIntegerField(null=True, blank=True)
     shm_bytes = models.PositiveBigIntegerField(null=True, blank=True)
-    # Empty, or the API's object with count or device_ids.
+    # The wish: empty, or the API's object with count or device_ids. GpuHold has what it got.
     gpus = models.JSONField(default=dict, blank=True)
     nested_virtualization = models.BooleanField(default=False)
     networks = models.ManyToManyField(Network, blank=True, related_name="workspaces")
@@ -41,6 +41,7 @@ class Workspace(models.Model):
     health_check = models.JSONField(default=dict, blank=True)
     startup_timeout = models.PositiveIntegerField(default=60, help_text="Seconds.")
     drain_timeout = models.PositiveIntegerField(default=10, help_text="Seconds.")
+    # What these two come to, and when, is in Timer.
     idle_stop_minutes = models.PositiveIntegerField(null=True, blank=True)
     # Empty, or cron lines under start and stop.
     schedule = models.JSONField(default=dict, blank=True)

@@ -4,18 +4,21 @@ from workspaces.services.clone import workspace_clone
 from workspaces.services.create import workspace_create
 from workspaces.services.delete import workspace_delete
 from workspaces.services.observed import workspace_event_record, workspace_observed
-from workspaces.services.rollback import workspace_rollback
+from workspaces.services.rollback import rollback_plan, workspace_rollback
 from workspaces.services.run import workspace_redeploy, workspace_start, workspace_stop
 from workspaces.services.snapshot import workspace_snapshot
+from workspaces.services.timer import workspace_extend
 from workspaces.services.transfer import workspace_transfer
 from workspaces.services.update import Plan, workspace_plan, workspace_update
 
 __all__ = [
     "Plan",
+    "rollback_plan",
     "workspace_clone",
     "workspace_create",
     "workspace_delete",
     "workspace_event_record",
+    "workspace_extend",
     "workspace_observed",
     "workspace_plan",
     "workspace_redeploy",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.protocol.compare import NONE
+from django.db.models import Max
+
+from agent.protocol.compare import NONE, REPLACE
 from hosts.services.desired import host_desired_changed
 from trailer import events
 from workspaces.changes import (
@@ -15,13 +17,18 @@ from workspaces.changes import (
     decide_downtime,
     decide_pending_status,
     field_changes,
+    left_undone,
 )
 from workspaces.choices import DesiredState
 from workspaces.fields import fields_of
+from workspaces.models import Event
+from workspaces.services.gpus import gpus_for, held_by, holds_write
 from workspaces.services.ledger import UserEvent, ledger_write
+from workspaces.services.quota import check_quota, demand_of_fields, demand_of_row
 from workspaces.services.references import check_networks, image_for, volumes_for
 from workspaces.services.rows import columns, parts_write
 from workspaces.services.rules import check_rules
+from workspaces.services.timer import timer_settle
 from workspaces.spec import spec_from_fields, workspace_spec
 
 if TYPE_CHECKING:
@@ -29,6 +36,12 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
     from workspaces.fields import WorkspaceFields
     from workspaces.models import Workspace
+
+
+# Events of the agent after which the container is as its revision says.
+_UP_TO_DATE = ("create", "replace", "start")
+# Who changes one of these, or asks again, has decided about the run: what was due is past.
+_SETTLES = frozenset({"desired_state", "schedule", "redeploy"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +55,9 @@ class Change:
     action: str
     downtime: str
     pending_status: str
+    gpu_ids: tuple[str, ...] = ()
+    # Saved earlier, while the workspace was stopped; this change brings it to the container.
+    overdue: tuple[FieldChange, ...] = ()
 
 
 def change_prepare(
@@ -54,7 +70,13 @@ def change_prepare(
     check_networks(actor, fields, host, workspace)
     check_rules(actor, fields, host=host, old=old, workspace_id=workspace.pk)
     generation = workspace.generation + int(redeploy)
-    spec = spec_from_fields(fields, image=image, volumes=volumes, generation=generation)
+    starts = old.desired_state != fields.desired_state
+    gpu_ids = gpus_for(
+        fields, host, workspace, judge=redeploy or starts or old.gpus != fields.gpus
+    )
+    spec = spec_from_fields(
+        fields, image=image, volumes=volumes, generation=generation, gpu_ids=gpu_ids
+    )
     changes = field_changes(
         old, fields, specs=(workspace_spec(workspace), spec), router_mode=host.router_mode
     )
@@ -64,15 +86,32 @@ def change_prepare(
         new_state=fields.desired_state,
         has_container=bool(workspace.container_id),
     )
+    overdue = _overdue(workspace) if action == START else ()
+    if overdue:
+        action = REPLACE
     return Change(
         workspace=workspace,
         fields=fields,
         generation=generation,
         changes=changes,
         action=action,
-        downtime=decide_downtime(action, spec=spec),
+        downtime=decide_downtime(
+            action, spec=spec, was_running=old.desired_state == DesiredState.RUNNING
+        ),
         pending_status=decide_pending_status(workspace, action),
+        gpu_ids=gpu_ids,
+        overdue=overdue,
     )
+
+
+def _overdue(workspace: Workspace) -> tuple[FieldChange, ...]:
+    """What was saved since the container was last made or started, and so awaits its start."""
+    of_this = Event.objects.filter(workspace=workspace)
+    ran = of_this.filter(kind__in=_UP_TO_DATE).aggregate(at=Max("revision"))["at"]
+    if ran is None:
+        return ()
+    since = of_this.filter(revision__gt=ran, kind__in=list(UserEvent)).order_by("revision")
+    return left_undone(since.values_list("changes", flat=True))
 
 
 def change_retry(workspace: Workspace) -> Change:
@@ -87,12 +126,22 @@ def change_retry(workspace: Workspace) -> Change:
         action=action,
         downtime=NONE,
         pending_status=decide_pending_status(workspace, action),
+        gpu_ids=held_by(workspace),
     )
 
 
-def change_save(change: Change, *, actor: Actor, kind: UserEvent, cause: str) -> None:
+def change_save(
+    change: Change, *, actor: Actor, kind: UserEvent, cause: str, by: str = ""
+) -> None:
     """Inside the caller's transaction, under the locks of workspaces.services.locking."""
     workspace, fields = change.workspace, change.fields
+    check_quota(
+        actor=actor,
+        owner_id=workspace.owner_id,
+        wanted=demand_of_fields(fields),
+        before=demand_of_row(workspace),
+        workspace_id=workspace.pk,
+    )
     values = columns(fields) | {
         "generation": change.generation,
         "revision": workspace.revision + 1,
@@ -102,6 +151,11 @@ def change_save(change: Change, *, actor: Actor, kind: UserEvent, cause: str) ->
         setattr(workspace, name, value)
     workspace.save(update_fields=[*values, "updated_at"])
     parts_write(workspace, fields, {item.field for item in change.changes})
-    ledger_write(workspace, fields, actor=actor, kind=kind, cause=cause, changes=change.changes)
+    holds_write(workspace, change.gpu_ids, shared=fields.gpus is not None and fields.gpus.shared)
+    ledger_write(
+        workspace, fields, actor=actor, kind=kind, cause=cause, changes=change.changes, by=by
+    )
+    if not change.changes or _SETTLES & {item.field for item in change.changes}:
+        timer_settle(workspace)
     host_desired_changed(workspace.host_id)
     events.publish("workspace", workspace.pk)

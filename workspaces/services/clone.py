@@ -15,6 +15,7 @@ from trailer import policy
 from trailer.errors import Invalid
 from trailer.revisions import check_revision
 from workspaces.fields import fields_of
+from workspaces.gpus import GpuWish
 from workspaces.selectors import workspace_get
 from workspaces.services.create import workspace_insert
 from workspaces.services.ledger import UserEvent
@@ -62,6 +63,10 @@ def workspace_clone(
 def _copied(actor: Actor, source: Workspace, host: Host, *, name: str) -> WorkspaceFields:
     """An address belongs to one workspace: URLs stay behind, and so does what the host lacks."""
     fields = replace(fields_of(source), name=name, urls=())
+    if fields.gpus is not None and fields.gpus.device_ids:
+        # Those cards are the source's, or another host's: as many others will do.
+        many = GpuWish(count=len(fields.gpus.device_ids), shared=fields.gpus.shared)
+        fields = replace(fields, gpus=many)
     if host.pk == source.host_id:
         # The source holds its host ports: the engine picks new ones.
         free = {msgspec.structs.replace(port, host_port=None) for port in fields.ports}

@@ -11,8 +11,10 @@ from trailer import events, policy
 from workspaces.choices import DesiredState, WorkspaceStatus
 from workspaces.models import Workspace
 from workspaces.selectors import workspace_get
+from workspaces.services.gpus import gpus_for, holds_write
 from workspaces.services.ledger import UserEvent, ledger_write
 from workspaces.services.locking import host_lock
+from workspaces.services.quota import check_quota, demand_of_fields
 from workspaces.services.references import check_networks, image_for, volumes_for
 from workspaces.services.rows import ALL_PARTS, columns, parts_write
 from workspaces.services.rules import check_rules
@@ -20,6 +22,7 @@ from workspaces.validation.fields import fields_for_create
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from trailer.policy import Actor
     from workspaces.fields import WorkspaceFields
@@ -34,7 +37,13 @@ def workspace_create(*, actor: Actor, data: Mapping[str, Any]) -> Workspace:
 
 
 def workspace_insert(
-    actor: Actor, fields: WorkspaceFields, *, kind: UserEvent, cause: str
+    actor: Actor,
+    fields: WorkspaceFields,
+    *,
+    kind: UserEvent,
+    cause: str,
+    stack_id: UUID | None = None,
+    service: str = "",
 ) -> Workspace:
     """Inside the caller's transaction; the actor becomes the owner."""
     host = host_lock(actor, fields.host)
@@ -43,9 +52,13 @@ def workspace_insert(
     volumes_for(actor, fields, host, None)
     check_networks(actor, fields, host, None)
     check_rules(actor, fields, host=host)
+    gpu_ids = gpus_for(fields, host, None, judge=True)
+    check_quota(actor=actor, owner_id=actor.pk, wanted=demand_of_fields(fields))
     workspace = Workspace.objects.create(
         host=host,
         owner=actor,
+        stack=stack_id,
+        service=service,
         # Nothing is deployed for a workspace that is made stopped.
         pending_status=WorkspaceStatus.DEPLOYMENT_PENDING
         if fields.desired_state == DesiredState.RUNNING
@@ -53,6 +66,7 @@ def workspace_insert(
         **columns(fields),
     )
     parts_write(workspace, fields, ALL_PARTS)
+    holds_write(workspace, gpu_ids, shared=fields.gpus is not None and fields.gpus.shared)
     ledger_write(workspace, fields, actor=actor, kind=kind, cause=cause)
     host_desired_changed(host.pk)
     events.publish("workspace", workspace.pk)

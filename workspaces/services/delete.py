@@ -13,6 +13,7 @@ from images.services.snapshots import snapshots_abandon
 from trailer import events, policy
 from trailer.access.grants import grants_forget
 from trailer.audit.record import record
+from workspaces.services.by_hand import check_by_hand
 from workspaces.services.locking import workspace_lock
 
 if TYPE_CHECKING:
@@ -27,14 +28,20 @@ def workspace_delete(
     policy.require(actor, "workspace.delete", workspace)
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
-        tombstone_create(
-            host_id=current.host_id,
-            kind=TombstoneKind.WORKSPACE,
-            object_id=current.pk,
-            name=naming.container_name(current.name),
-        )
-        snapshots_abandon(current.pk)
-        grants_forget(current)
-        record("workspace.delete", current, actor=actor)
-        events.publish("workspace", current.pk, deleted=True)
-        current.delete()
+        check_by_hand(current)
+        workspace_remove(current, actor=actor)
+
+
+def workspace_remove(current: Workspace, *, actor: Actor) -> None:
+    """Inside the caller's transaction, under the locks of workspaces.services.locking."""
+    tombstone_create(
+        host_id=current.host_id,
+        kind=TombstoneKind.WORKSPACE,
+        object_id=current.pk,
+        name=naming.container_name(current.name),
+    )
+    snapshots_abandon(current.pk)
+    grants_forget(current)
+    record("workspace.delete", current, actor=actor)
+    events.publish("workspace", current.pk, deleted=True)
+    current.delete()

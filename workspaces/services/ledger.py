@@ -32,6 +32,14 @@ class UserEvent(StrEnum):
     ROLLBACK = "rolled_back"
     SNAPSHOT = "snapshot_requested"
     TRANSFER = "transferred"
+    EXTEND = "extended"
+
+
+class TimerEvent(StrEnum):
+    """What schedules and idle stops tell beside starting and stopping."""
+
+    WARNING = "stop_warning"
+    REFUSED = "start_refused"
 
 
 # The words of the audit, which are the same for every kind of object.
@@ -45,6 +53,7 @@ _AUDITED = {
     UserEvent.ROLLBACK: "workspace.rollback",
     UserEvent.SNAPSHOT: "workspace.snapshot",
     UserEvent.TRANSFER: "workspace.transfer",
+    UserEvent.EXTEND: "workspace.extend",
 }
 
 
@@ -56,7 +65,9 @@ def ledger_write(
     kind: UserEvent,
     cause: str,
     changes: tuple[FieldChange, ...] = (),
+    by: str = "",
 ) -> None:
+    """`by` names who it was when there is no actor."""
     Revision.objects.create(
         workspace=workspace,
         revision=workspace.revision,
@@ -64,7 +75,7 @@ def ledger_write(
         secret_env_token=encrypt_mapping(fields.secret_env),
         actor=actor,
     )
-    event_write(workspace, actor=actor, kind=kind, cause=cause, changes=changes)
+    event_write(workspace, actor=actor, kind=kind, cause=cause, changes=changes, by=by)
 
 
 def event_write(
@@ -74,13 +85,14 @@ def event_write(
     kind: UserEvent,
     cause: str,
     changes: tuple[FieldChange, ...] = (),
+    by: str = "",
 ) -> None:
     """For what leaves the fields as they are, and so makes no revision.
 
     Everything that a person does to a workspace but delete it passes here, and so is audited.
     """
     told = msgspec.to_builtins(changes)
-    record(_AUDITED[kind], workspace, actor=actor, changes=told)
+    record(_AUDITED[kind], workspace, actor=actor, changes=told, actor_name=by)
     Event.objects.create(
         workspace=workspace,
         at=timezone.now(),
@@ -88,5 +100,18 @@ def event_write(
         cause=cause,
         changes=told,
         actor=actor,
+        actor_name=by,
+        revision=workspace.revision,
+    )
+
+
+def timer_event_write(workspace: Workspace, kind: TimerEvent, *, cause: str, by: str) -> None:
+    """Told, but nothing was done: no audit."""
+    Event.objects.create(
+        workspace=workspace,
+        at=timezone.now(),
+        kind=kind.value,
+        cause=cause,
+        actor_name=by,
         revision=workspace.revision,
     )

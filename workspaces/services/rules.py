@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
+from hosts.domains import read_domains, registered_elsewhere
 from trailer import policy
 from trailer.errors import Invalid, NotAllowed
+from workspaces.own_names import own_names
 from workspaces.selectors import addresses_taken, host_ports_held, names_near
-from workspaces.validation.host_limits import check_gpus, check_name, check_ports, check_size
+from workspaces.validation.host_limits import (
+    check_name,
+    check_ports,
+    check_size,
+    check_virtualization,
+)
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -32,17 +41,17 @@ def check_rules(
 
     if moved("nested_virtualization") and new.nested_virtualization:
         _require_privileged(actor, host)
+        check_virtualization(host)
     if moved("name"):
         check_name(new.name, names_near(new.name, host_id=host.pk, other_than=workspace_id))
     if moved("memory_bytes", "cpus"):
         check_size(new, host)
-    if moved("gpus"):
-        check_gpus(new, host)
     if moved("ports"):
         check_ports(
             new.ports, host_ports_held(new.ports, host_id=host.pk, other_than=workspace_id)
         )
     if moved("urls"):
+        _check_domains(new, host, old=old)
         _check_addresses(new, workspace_id)
 
 
@@ -56,9 +65,36 @@ def _require_privileged(actor: Actor, host: Host) -> None:
         raise NotAllowed(sentence, fields={"nested_virtualization": [sentence]})
 
 
+def _check_domains(new: WorkspaceFields, host: Host, *, old: WorkspaceFields | None) -> None:
+    """Of new URLs on the host's router, for administrators too: what they registered is what the
+    DNS leads there. Without any registered, nobody has said, and every domain is taken."""
+    kept = {url.domain for url in old.urls} if old is not None else set()
+    domains = ["" if url.domain in kept else url.domain for url in new.urls]
+    own = {"", settings.TRAILER_URL_DOMAIN, *read_domains(host.router_domains)}
+    other = registered_elsewhere(set(domains) - own, host_id=host.pk)
+    for n, domain in enumerate(domains):
+        if other is not None and domain == other.domain:
+            sentence = f"The domain {domain} belongs to the host {other.host_name}."
+        elif host.router_domains and domain not in own:
+            known = ", ".join(sorted(filter(None, own)))
+            sentence = (
+                f"The domain {domain} is not registered for the host {host.name}. Take one of "
+                f"{known}, or ask an administrator to register it in the host's settings."
+            )
+        else:
+            continue
+        raise Invalid.field(f"urls.{n}.domain", sentence)
+
+
 def _check_addresses(new: WorkspaceFields, workspace_id: UUID | None) -> None:
     taken = addresses_taken(new.urls, other_than=workspace_id)
     for n, url in enumerate(new.urls):
+        if f"{url.subdomain}.{url.domain}" in own_names():
+            raise Invalid.field(
+                f"urls.{n}.subdomain",
+                f"{url.subdomain}.{url.domain} is the name of this server. "
+                "Take another subdomain.",
+            )
         if (url.subdomain, url.domain) in taken:
             raise Invalid.field(
                 f"urls.{n}.subdomain",

@@ -11,6 +11,7 @@ from trailer import policy
 from workspaces.choices import DesiredState, WorkspaceStatus
 from workspaces.fields import fields_of
 from workspaces.selectors import workspace_get
+from workspaces.services.by_hand import check_by_hand
 from workspaces.services.change import change_prepare, change_retry, change_save
 from workspaces.services.ledger import UserEvent
 from workspaces.services.locking import workspace_lock
@@ -57,14 +58,25 @@ def _run(
 ) -> Workspace:
     """Asking again for what is wanted already changes nothing, unless it is not so: then retry."""
     policy.require(actor, "workspace.modify", workspace)
-    kind = UserEvent.START if state == DesiredState.RUNNING else UserEvent.STOP
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
+        check_by_hand(current)
+        return run_locked(current, state, actor=actor)
+
+
+def run_locked(
+    current: Workspace, state: DesiredState, *, actor: Actor, by: str = "", cause: str = ""
+) -> Workspace:
+    """Under the locks of workspaces.services.locking. Without an actor it is the platform itself,
+    `by` name: a schedule, or having been idle."""
+    kind = UserEvent.START if state == DesiredState.RUNNING else UserEvent.STOP
+    with transaction.atomic():
         fields = replace(fields_of(current), desired_state=state.value)
         change = change_prepare(actor=actor, workspace=current, fields=fields)
         if not change.changes:
             if workspace_status(current) not in _RETRIED[state]:
                 return current
             change = change_retry(current)
-        change_save(change, actor=actor, kind=kind, cause=f"{kind.name.capitalize()} requested.")
+        cause = cause or f"{kind.name.capitalize()} requested."
+        change_save(change, actor=actor, kind=kind, cause=cause, by=by)
         return workspace_get(current.pk)

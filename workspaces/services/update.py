@@ -10,9 +10,11 @@ from django.db import transaction
 from trailer import policy
 from workspaces.fields import fields_of
 from workspaces.selectors import workspace_get
+from workspaces.services.by_hand import check_by_hand
 from workspaces.services.change import change_prepare, change_save
 from workspaces.services.ledger import UserEvent
 from workspaces.services.locking import workspace_lock
+from workspaces.services.quota import demand_of_fields, demand_of_row, preview_quota
 from workspaces.validation.fields import fields_for_update
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from agent.protocol.report import FieldChange
     from trailer.policy import Actor
     from workspaces.models import Workspace
+    from workspaces.services.change import Change
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def workspace_update(
     policy.require(actor, "workspace.modify", workspace)
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
+        check_by_hand(current)
         fields = fields_for_update(fields_of(current), data)
         change = change_prepare(actor=actor, workspace=current, fields=fields)
         if not change.changes:
@@ -56,6 +60,19 @@ def workspace_plan(*, actor: Actor, workspace: Workspace, data: Mapping[str, Any
     """What workspace_update() would do with the same data; saves nothing."""
     policy.require(actor, "workspace.modify", workspace)
     current = workspace_get(workspace.pk)
+    check_by_hand(current)
     fields = fields_for_update(fields_of(current), data)
     change = change_prepare(actor=actor, workspace=current, fields=fields)
-    return Plan(action=change.action, changes=change.changes, downtime=change.downtime)
+    preview_quota(
+        actor=actor,
+        owner_id=current.owner_id,
+        wanted=demand_of_fields(fields),
+        before=demand_of_row(current),
+        workspace_id=current.pk,
+    )
+    return plan_of(change)
+
+
+def plan_of(change: Change) -> Plan:
+    changes = (*change.changes, *change.overdue)
+    return Plan(action=change.action, changes=changes, downtime=change.downtime)

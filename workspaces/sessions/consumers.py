@@ -15,6 +15,7 @@ from agent.protocol.sessions import SessionClose, SessionControl
 from trailer import sockets
 from trailer.context import socket_origin
 from trailer.errors import ApplicationError, NotAllowed, NotFound, Unavailable
+from workspaces.services.timer import terminal_seen
 from workspaces.sessions.access import session_noted, session_place, session_workspace
 from workspaces.sessions.link import AgentLink
 from workspaces.sessions.request import resize, session_request
@@ -159,6 +160,8 @@ class SessionConsumer(sockets.PromptBytes):
                 await database_sync_to_async(session_workspace)(
                     caller.user, self.workspace_id, self.kind, may_write=caller.may_write
                 )
+                if self.takes_input:
+                    await database_sync_to_async(terminal_seen)(self.workspace_id)
             except ApplicationError as problem:
                 await self._refuse(problem.message, _code_of(problem))
                 return

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from agent.protocol.sessions import (
     LOST,
+    MAX_PAYLOAD,
+    WINDOW,
     Allowance,
     FrameKind,
     Receipts,
     SessionClose,
     SessionControl,
     SessionOpen,
+    agreed_window,
     decode_credit,
     encode_credit,
+    payload_limit,
     pieces,
 )
 from hosts.streams import OPENED, PING, PeerLost, StreamEnd
@@ -26,8 +31,9 @@ from trailer.events import agent_group
 if TYPE_CHECKING:
     from workspaces.sessions.access import Place
 
-# Seconds in which a connected agent's socket answers; it is at most a few milliseconds away.
-_FIND: Final = 3.0
+# Seconds in which a connected agent's socket answers. It is a few milliseconds away, but a server
+# on a busy machine may get to it later: 3 s were taken for the cause of one refused log.
+_FIND: Final = 10.0
 _LOST: Final = SessionClose(
     error="The connection to the host's agent was lost. Try again.", code=LOST
 )
@@ -47,13 +53,17 @@ class AgentLink:
     """Everything that arrives is taken from the channel layer at once, where it would expire; what
     may be under way is bounded by the credit this end gives."""
 
-    def __init__(self, end: StreamEnd) -> None:
+    def __init__(self, end: StreamEnd, window: int = 0) -> None:
+        """`window` is the largest that the agent may agree to."""
         self._end = end
+        self._largest = window
+        self._payload_limit = MAX_PAYLOAD
         self._allowance = Allowance()
         self._receipts = Receipts()
         self._opened = asyncio.Event()
         self._news = asyncio.Event()
-        self._inbox: asyncio.Queue[Item] = asyncio.Queue()
+        self._inbox: deque[Item] = deque()
+        self._arrival = asyncio.Event()
         self._over = False
         self._drain: asyncio.Task[None] | None = None
 
@@ -66,7 +76,7 @@ class AgentLink:
             "reply": end.channel,
             "request": msgspec.json.encode(request),
         }
-        link = cls(end)
+        link = cls(end, request.window)
         link._drain = asyncio.create_task(link._take())
         try:
             await layer.group_send(agent_group(place.host_id), message)
@@ -85,7 +95,18 @@ class AgentLink:
     # --- from the agent ---
 
     async def receive(self) -> Item:
-        return await self._inbox.get()
+        while not self._inbox:
+            self._arrival.clear()
+            await self._arrival.wait()
+        return self._inbox.popleft()
+
+    def next_bytes(self) -> bytes:
+        """Bytes that are here already; none where there would be waiting, or something else."""
+        return self._inbox.popleft().data if self._inbox and self._inbox[0].data else b""
+
+    def is_quiet(self) -> bool:
+        """Still open, and nothing came that nobody asked for."""
+        return not self._over and not self._inbox
 
     async def used(self, data: bytes) -> None:
         """The bytes were passed on: the agent may send as many again."""
@@ -112,11 +133,13 @@ class AgentLink:
                 await self._send(FrameKind.CLOSE, msgspec.json.encode(SessionClose()))
                 self._put_end(_LOST)
                 return
-            self._inbox.put_nowait(Item(data=payload))
+            self._put(Item(data=payload))
         elif kind == FrameKind.CONTROL:
             control = _read(payload, SessionControl)
             if control is not None:
-                self._inbox.put_nowait(Item(control=control))
+                if control.opened and control.window > WINDOW:
+                    self._widen(agreed_window(min(control.window, self._largest)))
+                self._put(Item(control=control))
         elif kind == FrameKind.CLOSE:
             self._put_end(_read(payload, SessionClose) or SessionClose())
 
@@ -124,13 +147,22 @@ class AgentLink:
         if not self._over:
             self._over = True
             self._news.set()
-            self._inbox.put_nowait(Item(close=close))
+            self._put(Item(close=close))
+
+    def _put(self, item: Item) -> None:
+        self._inbox.append(item)
+        self._arrival.set()
+
+    def _widen(self, window: int) -> None:
+        self._allowance.widen(window)
+        self._receipts.widen(window)
+        self._payload_limit = payload_limit(window)
 
     # --- to the agent ---
 
     async def write(self, data: bytes) -> None:
         """Waits for credit."""
-        for piece in pieces(data):
+        for piece in pieces(data, self._payload_limit):
             while not (self._over or self._allowance.covers(piece)):
                 self._news.clear()
                 await self._news.wait()

@@ -46,7 +46,7 @@ _NAME: Final = re.compile(NAME_PATTERN)
 # Container names that the host's agent and its replacement use for themselves.
 _RESERVED_NAMES: Final = frozenset({"agent", "agent-next", "agent-previous", "agent-overseer"})
 _MAX_ENV_NAME: Final = 255
-_UNKNOWN: Final = "There is no such field, or it can't be written."
+_UNKNOWN: Final = "There is no field “{}”, or it can't be written."
 
 
 def fields_for_create(data: Mapping[str, Any]) -> WorkspaceFields:
@@ -67,7 +67,7 @@ def fields_for_update(old: WorkspaceFields, data: Mapping[str, Any]) -> Workspac
 
 def check_known(data: Mapping[str, Any], known: Collection[str]) -> None:
     """For the small bodies of actions; a misspelt key is named, never silently lost."""
-    unknown = {name: [_UNKNOWN] for name in sorted(set(data) - set(known))}
+    unknown = {name: [_UNKNOWN.format(name)] for name in sorted(set(data) - set(known))}
     if unknown:
         raise _all(unknown)
 
@@ -85,7 +85,7 @@ def _clean(
             elif name in _CLEANERS:
                 values[name] = _CLEANERS[name](value, name)
             else:
-                raise Invalid.field(name, _UNKNOWN)
+                raise Invalid.field(name, _UNKNOWN.format(name))
         except Invalid as error:
             errors |= error.fields
     if errors:

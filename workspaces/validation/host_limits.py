@@ -1,4 +1,4 @@
-"""Rules that need to know the host: its size, its GPUs, and what its other workspaces hold."""
+"""Rules that need to know the host: its size, and what its other workspaces hold."""
 
 from __future__ import annotations
 
@@ -28,19 +28,14 @@ def check_size(fields: WorkspaceFields, host: Host) -> None:
         )
 
 
-def check_gpus(fields: WorkspaceFields, host: Host) -> None:
-    gpus = fields.gpus
-    if gpus is None or host.last_heartbeat is None:
-        return
-    if gpus.count > len(host.gpus):
+def check_virtualization(host: Host) -> None:
+    """A host that was never heard may have it; its agent will say."""
+    if host.capabilities and "nested_virtualization" not in host.capabilities:
         raise Invalid.field(
-            "gpus.count",
-            f"The host {host.name} has {len(host.gpus)} GPUs, fewer than {gpus.count}.",
+            "nested_virtualization",
+            f"Nested virtualisation needs /dev/kvm, which the host {host.name} does not have. "
+            "Turn on virtualisation in its firmware, or take another host.",
         )
-    known = {str(gpu.get(key)) for gpu in host.gpus for key in ("id", "index")}
-    missing = [device for device in gpus.device_ids if device not in known]
-    if missing:
-        raise Invalid.field("gpus.device_ids", f"The host {host.name} has no GPU {missing[0]}.")
 
 
 def check_ports(ports: Iterable[PortSpec], held: Iterable[tuple[PortSpec, str]]) -> None:

@@ -7,10 +7,11 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.protocol.spec import GpuSpec, HealthCheckSpec, PortSpec, UrlSpec
+from agent.protocol.spec import HealthCheckSpec, PortSpec, UrlSpec
 from trailer.errors import Invalid
 from workspaces.choices import PortProtocol, UrlAuth
 from workspaces.fields import MountFields
+from workspaces.gpus import GpuWish
 from workspaces.validation.scalars import (
     boolean,
     choice,
@@ -154,14 +155,14 @@ def _url(value: Any, path: str) -> UrlSpec:
         domain=domain,
         port=integer(required(given, "port", path), f"{path}.port", least=1, most=_MAX_PORT),
         tls=boolean(given.get("tls", False), f"{path}.tls"),
-        auth=choice(given.get("auth", UrlAuth.LOGIN.value), f"{path}.auth", UrlAuth.values),
+        auth=choice(given.get("auth", UrlAuth.USERS.value), f"{path}.auth", UrlAuth.values),
     )
 
 
-def clean_gpus(value: Any, path: str) -> GpuSpec | None:
+def clean_gpus(value: Any, path: str) -> GpuWish | None:
     if value is None:
         return None
-    given = record(value, path, known=("count", "device_ids"))
+    given = record(value, path, known=("count", "device_ids", "shared"))
     count = integer(given.get("count", 0), f"{path}.count", least=0, most=_MAX_GPUS)
     wanted = entries(given.get("device_ids", []), f"{path}.device_ids")
     device_ids = [
@@ -173,7 +174,11 @@ def clean_gpus(value: Any, path: str) -> GpuSpec | None:
         raise Invalid.field(path, "Ask for GPUs by count or by device_ids, not both.")
     if not count and not device_ids:
         return None
-    return GpuSpec(count=count, device_ids=tuple(sorted(set(device_ids))))
+    return GpuWish(
+        count=count,
+        device_ids=tuple(sorted(set(device_ids))),
+        shared=boolean(given.get("shared", False), f"{path}.shared"),
+    )
 
 
 def clean_health_check(value: Any, path: str) -> HealthCheckSpec | None:

@@ -1,4 +1,4 @@
-"""Checks of start and stop schedules: cron lines of five fields."""
+"""Checks of start and stop schedules: cron lines of five fields, or a time of day."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ _FIELDS: Final = (
     ("month", 1, 12, _MONTHS),
     ("day of the week", 0, 7, _DAYS),
 )
+# Every day at that time.
+_TIME_OF_DAY: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 _TERM: Final = re.compile(r"(?:\*|(\w{1,3})(?:-(\w{1,3}))?)(?:/(\d{1,2}))?", re.ASCII)
 
 
@@ -46,10 +48,15 @@ def clean_schedule(value: Any, path: str) -> dict[str, str]:
 
 
 def _cron(value: Any, path: str) -> str:
-    parts = text(value, path, max_length=256).lower().split()
+    given = text(value, path, max_length=256).strip()
+    if daily := _TIME_OF_DAY.fullmatch(given):
+        return f"{int(daily[2])} {int(daily[1])} * * *"
+    parts = given.lower().split()
     if len(parts) != len(_FIELDS):
         raise Invalid.field(
-            path, f"{path} must be a cron line of five fields, for example '0 8 * * 1-5'."
+            path,
+            f"{path} must be a time such as 18:30, or a cron line of five fields, for example "
+            "'0 8 * * 1-5'.",
         )
     for part, (name, least, most, words) in zip(parts, _FIELDS, strict=True):
         if not all(_term_fits(term, least, most, words) for term in part.split(",")):

@@ -1,0 +1,1 @@
+"""The stack file and its variables: from text to checked, plain values. Pure."""

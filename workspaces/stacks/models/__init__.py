@@ -1,0 +1,17 @@
+"""Tables of stacks: their syncs, revisions, images, networks, volumes and credentials of needs."""
+
+from workspaces.stacks.models.parts import NeedCredential, StackImage, StackNetwork, StackVolume
+from workspaces.stacks.models.revision import StackRevision
+from workspaces.stacks.models.stack import Stack, StackQueue
+from workspaces.stacks.models.sync import Sync
+
+__all__ = [
+    "NeedCredential",
+    "Stack",
+    "StackImage",
+    "StackNetwork",
+    "StackQueue",
+    "StackRevision",
+    "StackVolume",
+    "Sync",
+]

@@ -1,0 +1,221 @@
+"""Services become workspaces: one is written at a time, and only where something differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.db import transaction
+
+from agent.protocol.compare import REPLACE
+from trailer.errors import ApplicationError
+from workspaces.choices import DesiredState, WorkspaceStatus
+from workspaces.fields import fields_of
+from workspaces.models import Workspace
+from workspaces.services.change import change_prepare, change_retry, change_save
+from workspaces.services.create import workspace_insert
+from workspaces.services.delete import workspace_remove
+from workspaces.services.ledger import UserEvent
+from workspaces.services.locking import workspace_lock
+from workspaces.stacks.sync.work import SyncProblem
+from workspaces.status import workspace_status
+from workspaces.validation.fields import fields_for_create
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from workspaces.fields import WorkspaceFields
+    from workspaces.services.change import Change
+    from workspaces.stacks.file.types import DomainSpec, ServiceSpec, VolumeMount
+    from workspaces.stacks.models import Stack
+    from workspaces.stacks.sync.places import Places
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """On whose behalf, and since when: what failed before that is tried once more."""
+
+    stack: Stack
+    places: Places
+    cause: str
+    since: datetime
+
+
+class _Rehearsed(Exception):
+    """Undoes what was only tried."""
+
+
+def rehearse(order: Order, services: Iterable[ServiceSpec], names: set[str]) -> None:
+    """Everything that applying would refuse is refused here, and nothing is kept."""
+    try:
+        with transaction.atomic():
+            wanted = tuple(services)
+            remove_in_the_way(order.stack, wanted, names)
+            for service in wanted:
+                write(order, service)
+            raise _Rehearsed
+    except _Rehearsed:
+        return
+
+
+def write(order: Order, service: ServiceSpec) -> str:
+    """Inside the caller's transaction. What was done, as a sentence; empty when nothing was."""
+    try:
+        return _write(order, service)
+    except ApplicationError as error:
+        raise SyncProblem(f"Service {service.name}: {error.message}") from error
+
+
+def write_need(order: Order, service: ServiceSpec) -> str:
+    """The same for a need: it holds data, so the old container stops before the new one starts.
+    Side by side, as services are replaced, two servers would write to one volume."""
+    current = workspace_of(order.stack, service.name)
+    if current is None or not _would_replace(order, current, service):
+        return write(order, service)
+    if current.desired_state == DesiredState.RUNNING:
+        _stop(order, current)
+        return f"Need {service.name}: stopped, to be replaced."
+    if workspace_status(current) in (WorkspaceStatus.STOPPED, WorkspaceStatus.ERROR):
+        return write(order, service)
+    return ""
+
+
+def _would_replace(order: Order, workspace: Workspace, service: ServiceSpec) -> bool:
+    change = _change(order, workspace, service)
+    if workspace.desired_state == DesiredState.STOPPED:
+        return True
+    return change.action == REPLACE and bool(workspace.container_id)
+
+
+def _change(order: Order, workspace: Workspace, service: ServiceSpec) -> Change:
+    try:
+        current = workspace_lock(workspace, expected_revision=None)
+        fields = _fields(order, service)
+        return change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
+    except ApplicationError as error:
+        raise SyncProblem(f"Need {service.name}: {error.message}") from error
+
+
+def _stop(order: Order, workspace: Workspace) -> None:
+    current = workspace_lock(workspace, expected_revision=None)
+    fields = replace(fields_of(current), desired_state=DesiredState.STOPPED.value)
+    change = change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
+    cause = f"{order.cause} stopped, to be replaced."
+    change_save(change, actor=order.stack.owner, kind=UserEvent.CHANGED, cause=cause)
+
+
+def workspace_of(stack: Stack, service_name: str) -> Workspace | None:
+    return Workspace.objects.filter(stack=stack.pk, service=service_name).first()
+
+
+def remove_others(stack: Stack, names: set[str]) -> list[str]:
+    """Containers of services that the file no longer has; volumes stay."""
+    gone = Workspace.objects.filter(stack=stack.pk).exclude(service__in=names)
+    return [_remove(stack, workspace) for workspace in gone.order_by("service")]
+
+
+def remove_in_the_way(stack: Stack, services: Iterable[ServiceSpec], names: set[str]) -> list[str]:
+    """Of those, the ones that hold a port or an address that a service of the file now wants."""
+    ports = {port.host_port for service in services for port in service.ports if port.host_port}
+    hosts = {domain.host_name for service in services for domain in service.domains}
+    gone = Workspace.objects.filter(stack=stack.pk).exclude(service__in=names)
+    return [
+        _remove(stack, workspace)
+        for workspace in gone.prefetch_related("ports", "urls").order_by("service")
+        if ports & {port.host_port for port in workspace.ports.all()}
+        or hosts & {f"{url.subdomain}.{url.domain}" for url in workspace.urls.all()}
+    ]
+
+
+def _remove(stack: Stack, workspace: Workspace) -> str:
+    current = workspace_lock(workspace, expected_revision=None)
+    workspace_remove(current, actor=stack.owner)
+    return workspace.service
+
+
+def _write(order: Order, service: ServiceSpec) -> str:
+    stack = order.stack
+    fields = _fields(order, service)
+    existing = workspace_of(stack, service.name)
+    if existing is None:
+        workspace_insert(
+            stack.owner,
+            fields,
+            kind=UserEvent.CREATED,
+            cause=order.cause,
+            stack_id=stack.pk,
+            service=service.name,
+        )
+        return f"Service {service.name}: created."
+    current = workspace_lock(existing, expected_revision=None)
+    change = change_prepare(actor=stack.owner, workspace=current, fields=fields)
+    if not change.changes:
+        if workspace_status(current) not in _RETRIED or current.updated_at >= order.since:
+            return ""
+        change = change_retry(current)
+        told = "tried again"
+    else:
+        told = "changed: " + ", ".join(dict.fromkeys(item.field for item in change.changes))
+    change_save(change, actor=stack.owner, kind=UserEvent.CHANGED, cause=f"{order.cause} {told}.")
+    return f"Service {service.name}: {told}."
+
+
+_RETRIED = (WorkspaceStatus.ERROR, WorkspaceStatus.STOPPED)
+
+
+def _fields(order: Order, service: ServiceSpec) -> WorkspaceFields:
+    """Through the same door as a person's input: the same limits, the same sentences."""
+    places = order.places
+    data: dict[str, Any] = {
+        "name": f"{order.stack.name}-{service.name}",
+        "host": str(order.stack.host_id),
+        "image": str(places.images[service.image]),
+        "command": list(service.command),
+        "env": dict(service.environment),
+        "secret_env": {
+            name: secret.reveal() for name, secret in service.secret_environment.items()
+        },
+        "cpus": service.cpus,
+        "memory_bytes": service.memory_bytes,
+        "shm_bytes": service.shm_bytes,
+        "gpus": None if service.gpus is None else _gpus(service),
+        "ports": [msgspec.to_builtins(port) for port in service.ports],
+        "mounts": [_mount(mount, places) for mount in service.mounts],
+        "networks": [str(places.networks[key]) for key in service.networks],
+        "urls": [_url(domain) for domain in service.domains],
+        "health_check": None
+        if service.health_check is None
+        else msgspec.to_builtins(service.health_check),
+        "startup_timeout": service.startup_timeout,
+        "drain_timeout": service.drain_timeout,
+        "labels": dict(service.labels),
+    }
+    return fields_for_create(data)
+
+
+def _gpus(service: ServiceSpec) -> dict[str, Any]:
+    gpus = service.gpus
+    if gpus is not None and gpus.device_ids:
+        return {"device_ids": list(gpus.device_ids)}
+    return {"count": gpus.count if gpus is not None else 0}
+
+
+def _mount(mount: VolumeMount, places: Places) -> dict[str, Any]:
+    return {
+        "volume": str(places.volumes[mount.volume or mount.host_path]),
+        "target": mount.target,
+        "read_only": mount.read_only,
+    }
+
+
+def _url(domain: DomainSpec) -> dict[str, Any]:
+    subdomain, _, rest = domain.host_name.partition(".")
+    return {
+        "subdomain": subdomain,
+        "domain": rest,
+        "port": domain.port,
+        "tls": domain.tls,
+        "auth": domain.auth,
+    }

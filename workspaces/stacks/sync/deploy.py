@@ -1,0 +1,175 @@
+"""Deploying: needs first, then services in the order in which they depend on each other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.utils import timezone
+
+from hosts.choices import HostStatus
+from hosts.status import host_status
+from workspaces.choices import DesiredState, WorkspaceStatus
+from workspaces.stacks.choices import Phase, SyncOutcome
+from workspaces.stacks.file.order import start_order
+from workspaces.stacks.sync.apply import (
+    Order,
+    remove_in_the_way,
+    remove_others,
+    workspace_of,
+    write,
+    write_need,
+)
+from workspaces.stacks.sync.desired import desired_of
+from workspaces.stacks.sync.places import places_of
+from workspaces.stacks.sync.prepare import cause, targets
+from workspaces.stacks.sync.work import End, Go, SyncProblem, Wait
+from workspaces.status import workspace_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from workspaces.stacks.file.types import ServiceSpec
+    from workspaces.stacks.models import Stack
+    from workspaces.stacks.sync.work import Result, Work
+
+# What an agent may take on top of a service's own time to come up: hearing of it, creating it.
+_GRACE: Final = timedelta(seconds=60)
+# Between two looks whether a silent host is back.
+_AWAY_SECONDS: Final = 2.0
+
+
+def needs(work: Work) -> Result:
+    stack, sync = work.stack, work.sync
+    if _is_host_away(work, stack):
+        return Wait(_AWAY_SECONDS)
+    said = []
+    with work.locked():
+        desired, places = targets(stack, sync)
+        order = Order(stack=stack, places=places, cause=cause(stack, sync), since=sync.phase_at)
+        said += [write_need(order, service) for service in desired.need_services]
+    _tell(work, said)
+    for need, service in desired.needs:
+        if _is_between(stack, service):
+            return Wait()
+        limit = timedelta(seconds=need.ready_timeout)
+        if not is_up(order, service, word="Need", limit=limit):
+            return Wait()
+    return Go(Phase.SERVICES)
+
+
+def services(work: Work) -> Result:
+    stack, sync = work.stack, work.sync
+    if _is_host_away(work, stack):
+        return Wait(_AWAY_SECONDS)
+    said: list[str] = []
+    with work.locked():
+        desired, places = targets(stack, sync)
+        names = {service.name for service in desired.all_services}
+        order = Order(stack=stack, places=places, cause=cause(stack, sync), since=sync.phase_at)
+        removed = remove_in_the_way(stack, desired.file.services, names)
+        up: set[str] = {service.name for service in desired.need_services}
+        waiting = False
+        for service in _in_order(desired.file.services):
+            if not {needed.service for needed in service.depends_on} <= up:
+                waiting = True
+                continue
+            told = write(order, service)
+            said.append(told)
+            if not told and is_up(order, service, word="Service"):
+                up.add(service.name)
+            else:
+                waiting = True
+        if not waiting:
+            removed += remove_others(stack, names)
+    _tell(work, [*(f"Service {name}: removed." for name in removed), *said])
+    if waiting:
+        return Wait()
+    return End(SyncOutcome.DEPLOYED)
+
+
+def restore(work: Work) -> Result:
+    """The new revision failed: what is written down is the last good one again."""
+    if not repair(work):
+        return Wait()
+    return End(SyncOutcome.FAILED, work.sync.message)
+
+
+def repair(work: Work) -> bool:
+    """Writes the last good revision, where anything differs from it; does not wait for services
+    to come up. False while a need must stop first."""
+    stack = work.stack
+    if stack.deployed is None:
+        return True
+    with work.locked():
+        desired = desired_of(stack, stack.deployed)
+        places = places_of(stack, stack.deployed, desired.file, desired.all_services)
+        order = Order(
+            stack=stack,
+            places=places,
+            cause=f"Stack {stack.name} back at {stack.deployed_commit[:8]}:",
+            since=work.sync.phase_at,
+        )
+        names = {service.name for service in desired.all_services}
+        removed = remove_others(stack, names)
+        said = [write_need(order, service) for service in desired.need_services]
+        said += [write(order, service) for service in desired.file.services]
+    _tell(work, [*(f"Service {name}: removed." for name in removed), *said])
+    return not any(_is_between(stack, service) for service in desired.need_services)
+
+
+def _is_host_away(work: Work, stack: Stack) -> bool:
+    """Of a host that is away nothing can be learned about a commit: it is waited for, and the
+    time that services have to come up begins when it is back."""
+    now = timezone.now()
+    status = host_status(stack.host, now)
+    why = "" if status == HostStatus.ONLINE else "does not answer"
+    if status == HostStatus.DISABLED:
+        why = "is disabled"
+    sentence = f"The host {stack.host.name} {why}. The sync goes on when it is back."
+    with work.locked():
+        if why:
+            work.set(phase_at=now)
+        if stack.message != (sentence if why else ""):
+            work.set_stack(message=sentence if why else "")
+    if why and stack.message != sentence:
+        work.log(sentence)
+    return bool(why)
+
+
+def _is_between(stack: Stack, service: ServiceSpec) -> bool:
+    """Its old container stops, so that the new one can be made."""
+    workspace = workspace_of(stack, service.name)
+    return workspace is not None and workspace.desired_state == DesiredState.STOPPED
+
+
+def is_up(
+    order: Order, service: ServiceSpec, *, word: str, limit: timedelta | None = None
+) -> bool:
+    """False while it is still coming; raises when it will not. Late is what is not there when the
+    host is heard after its time: one that died just before would else cost a commit."""
+    workspace = workspace_of(order.stack, service.name)
+    if workspace is None:
+        return False
+    status = workspace_status(workspace)
+    if status == WorkspaceStatus.ERROR:
+        raise SyncProblem(f"{word} {service.name}: {workspace.message}")
+    if status in (WorkspaceStatus.RUNNING, WorkspaceStatus.SNAPSHOTTING):
+        return True
+    allowed = limit or timedelta(seconds=service.startup_timeout) + _GRACE
+    heard = order.stack.host.last_heartbeat
+    if heard is not None and heard - max(workspace.updated_at, order.since) > allowed:
+        seconds = int(allowed.total_seconds())
+        reason = f" {workspace.message}" if workspace.message else ""
+        raise SyncProblem(f"{word} {service.name} was not ready within {seconds} s.{reason}")
+    return False
+
+
+def _in_order(services: Iterable[ServiceSpec]) -> list[ServiceSpec]:
+    return [service for group in start_order(tuple(services)) for service in group]
+
+
+def _tell(work: Work, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        if sentence:
+            work.log(sentence)

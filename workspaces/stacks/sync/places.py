@@ -1,0 +1,203 @@
+"""What services stand on: networks, volumes and images, made when missing, never changed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hosts.choices import VolumeKind
+from hosts.models import Network, Volume
+from hosts.services.networks import network_create
+from hosts.services.volumes import volume_create
+from images.choices import ImageKind, UpdatePolicy
+from images.models import Image, Registry
+from images.refs import registry_server
+from images.services.images import image_create, image_update
+from trailer.errors import Conflict
+from workspaces.stacks.file.types import DEFAULT_NETWORK
+from workspaces.stacks.models import Stack, StackImage, StackNetwork, StackVolume
+from workspaces.stacks.sync.vouching import Vouched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
+
+    from workspaces.stacks.file.types import ServiceSpec, StackFile
+    from workspaces.stacks.models import StackRevision
+
+_IMAGE_NAME_LIMIT = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Ids by the file's words: image reference, volume key or host path, network key."""
+
+    images: Mapping[str, UUID]
+    volumes: Mapping[str, UUID]
+    networks: Mapping[str, UUID]
+
+
+def places_of(
+    stack: Stack, revision: StackRevision, file: StackFile, services: Iterable[ServiceSpec]
+) -> Places:
+    """Needs the stack with its host and owner; everything is made in the owner's name."""
+    wanted = tuple(services)
+    vouched = Vouched(stack, revision.source_by)
+    return Places(
+        images={
+            reference: _image(stack, reference, policy).pk
+            for reference, policy in _references(wanted).items()
+        },
+        volumes={place: volume.pk for place, volume in _volumes(vouched, file, wanted).items()},
+        networks={
+            key: _network(vouched, file, key).pk
+            for key in sorted({key for service in wanted for key in service.networks})
+        },
+    )
+
+
+def own_volume(stack: Stack, key: str) -> Volume:
+    """`<stack>-<key>`; it outlives its service and the stack, until somebody deletes it."""
+    volume = _volume(stack, f"{stack.name}-{key}")
+    if volume.kind != VolumeKind.VOLUME:
+        raise Conflict(
+            f"The volume {volume.name} is a folder of the host. Rename the stack's volume {key}."
+        )
+    known = StackVolume.objects.filter(volume=volume).first()
+    holder = known.stack_name if known is not None else _mounting_stack(stack, volume)
+    if holder not in ("", stack.name):
+        raise Conflict(
+            f"The volume {volume.name} is used by the stack {holder}. Rename the volume {key} of "
+            "this stack, or say that it is external."
+        )
+    if known is None:
+        StackVolume.objects.create(volume=volume, stack_name=stack.name)
+    return volume
+
+
+def _mounting_stack(stack: Stack, volume: Volume) -> str:
+    """Another stack that has it as its own. One of which it is not noted, and whose name it does
+    not begin with, mounts it as external."""
+    mounting = volume.mounts.filter(workspace__stack__isnull=False).values("workspace__stack")
+    others = Stack.objects.filter(pk__in=mounting).exclude(pk=stack.pk).order_by("name")
+    own = (other.name for other in others if volume.name.startswith(f"{other.name}-"))
+    return next(own, "")
+
+
+def _references(services: Iterable[ServiceSpec]) -> dict[str, str]:
+    """One that any service wants to follow is followed."""
+    found: dict[str, str] = {}
+    for service in services:
+        if found.get(service.image) != UpdatePolicy.ALWAYS:
+            found[service.image] = service.update_policy
+    return found
+
+
+def _image(stack: Stack, reference: str, policy: str) -> Image:
+    rows = StackImage.objects.select_related("image").filter(stack=stack, reference=reference)
+    known = rows.first()
+    image = known.image if known is not None else _left_over_image(stack, reference)
+    if image is None:
+        image = image_create(
+            actor=stack.owner,
+            host=stack.host,
+            kind=ImageKind.PULL,
+            name=_image_name(stack, reference),
+            reference=reference,
+            registry=_registry(stack, reference),
+            update_policy=policy,
+        )
+    if known is None:
+        StackImage.objects.create(stack=stack, reference=reference, image=image)
+    if image.update_policy != policy:
+        image_update(actor=stack.owner, image=image, update_policy=policy)
+    return image
+
+
+def _left_over_image(stack: Stack, reference: str) -> Image | None:
+    """Of a stack of this name that was deleted: images stay."""
+    return Image.objects.filter(
+        host=stack.host,
+        owner=stack.owner,
+        name=_image_name(stack, reference),
+        reference=reference,
+        stack_image__isnull=True,
+    ).first()
+
+
+def _image_name(stack: Stack, reference: str) -> str:
+    name = f"{stack.name}: {reference}"
+    if len(name) <= _IMAGE_NAME_LIMIT:
+        return name
+    mark = hashlib.sha256(reference.encode()).hexdigest()[:8]
+    return f"{name[: _IMAGE_NAME_LIMIT - 9]} {mark}"
+
+
+def _registry(stack: Stack, reference: str) -> Registry | None:
+    """The owner's own credential for exactly that server, if there is one."""
+    server = registry_server(reference)
+    own = Registry.objects.filter(owner=stack.owner, server=server)
+    return own.order_by("-updated_at").first()
+
+
+def _volumes(
+    vouched: Vouched, file: StackFile, services: Iterable[ServiceSpec]
+) -> dict[str, Volume]:
+    found: dict[str, Volume] = {}
+    for mount in (mount for service in services for mount in service.mounts):
+        place = mount.volume or mount.host_path
+        spec = file.volumes.get(mount.volume)
+        external = spec.external_name if spec is not None else ""
+        if mount.host_path:
+            found[place] = _bind(vouched, mount.host_path)
+        elif external:
+            found[place] = vouched.volume(external)
+            if not mount.read_only:
+                vouched.require_write(found[place])
+        elif place not in found:
+            found[place] = own_volume(vouched.stack, mount.volume)
+    return found
+
+
+def _volume(stack: Stack, name: str) -> Volume:
+    volume = Volume.objects.filter(host=stack.host, name=name).first()
+    if volume is None:
+        return volume_create(actor=stack.owner, host=stack.host, name=name)
+    if volume.owner_id != stack.owner_id:
+        raise Conflict(
+            f"The host has a volume {name} of somebody else. Rename the stack's volume, or have "
+            "that one deleted."
+        )
+    return volume
+
+
+def _bind(vouched: Vouched, path: str) -> Volume:
+    """Only whoever may mount folders of the host may have a file say so; also when it is mounted
+    already, or another file could go on with what this one was allowed."""
+    vouched.require_bind()
+    stack = vouched.stack
+    mark = hashlib.sha256(path.encode()).hexdigest()[:12]
+    name = f"{stack.name}-bind-{mark}"
+    volume = Volume.objects.filter(host=stack.host, name=name, owner=stack.owner).first()
+    return volume or volume_create(
+        actor=stack.owner, host=stack.host, name=name, kind=VolumeKind.BIND, source=path
+    )
+
+
+def _network(vouched: Vouched, file: StackFile, key: str) -> Network:
+    stack, spec = vouched.stack, file.networks.get(key)
+    if spec is not None and spec.external_name:
+        return vouched.network(spec.external_name)
+    own = StackNetwork.objects.select_related("network").filter(stack=stack, key=key).first()
+    if own is not None:
+        return own.network
+    name = stack.name if key == DEFAULT_NETWORK else f"{stack.name}-{key}"
+    network = network_create(
+        actor=stack.owner,
+        host=stack.host,
+        name=name,
+        internal=bool(spec and spec.internal),
+    )
+    StackNetwork.objects.create(stack=stack, key=key, network=network)
+    return network

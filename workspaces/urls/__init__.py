@@ -1,0 +1,1 @@
+"""Workspaces' URLs through the server: a request, who may send it, and its way to the agent."""
