@@ -1,8 +1,8 @@
-// The access tab: a list of people and groups with their roles, saved as a whole.
+// Access to an object or a host: a list of people and groups with their roles, or with what they may
+// do there, saved as a whole.
 
 import { send } from "./api.js";
 import { clearErrors, showErrors } from "./errors.js";
-import { renewTab } from "./tabs.js";
 import { toast } from "./toasts.js";
 
 export function startAccess() {
@@ -42,8 +42,12 @@ function rows(form) {
 
 function entry(row) {
   const value = (name) => row.querySelector(`[name="${name}"]`).value.trim();
+  const who = { [value("subject")]: value("user") };
+  if (!row.querySelector('[name="role"]')) {
+    return { ...who, capabilities: [...row.querySelectorAll('[name="capabilities"]:checked')].map((box) => box.value) };
+  }
   return {
-    [value("subject")]: value("user"),
+    ...who,
     role: value("role"),
     expires_at: until(row.querySelector('[name="expires_at"]')),
   };
@@ -64,7 +68,7 @@ async function save(form) {
   try {
     await send("PUT", form.dataset.grants, rows(form).map(entry));
     toast("Access saved.");
-    renewTab();
+    form.closest("[data-access]").dispatchEvent(new CustomEvent("trailer:saved"));
   } catch (error) {
     button.disabled = false;
     const fields = Object.entries(error.fields || {});

@@ -14,6 +14,7 @@ const COLLECTIONS = {
   network: "networks",
   volume: "volumes",
   registry: "registries",
+  stack: "stacks",
   user: "users",
   group: "groups",
   token: "tokens",
@@ -21,11 +22,13 @@ const COLLECTIONS = {
 };
 // What was asked for, where the page does not show it at once.
 const ASKED = {
+  extend: "It is kept running for now.",
   check: "The host compares the image with its registry now.",
 };
 const DELETED = {
   workspace: "Its container is stopped and removed. Volumes keep their data.",
   volume: "All data in it is removed from the host. This cannot be undone.",
+  stack: "Its containers and networks are removed. Volumes keep their data, those of needs too.",
   host: "Trailer forgets the host; nothing on the machine is touched.",
 };
 

@@ -34,6 +34,10 @@ export async function send(method, path, body, { headers = {}, safe = method ===
 /** For answers that are not JSON, such as logs. */
 export async function read(path) {
   const response = await reach(path, true, { credentials: "same-origin" });
+  // A page, unlike the API, answers whoever signed out elsewhere with the way to the sign-in.
+  if (response.redirected) {
+    throw new ApiError(401, { message: "You are signed out. Reload the page to sign in." });
+  }
   if (!response.ok) {
     throw new ApiError(response.status, await failure(response));
   }

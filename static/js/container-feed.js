@@ -119,10 +119,13 @@ class LastTime {
   #resuming = false;
   #first = true;
   #rest = new Uint8Array(0);
+  // The line that has not ended: how it begins, and how much of it was passed on.
+  #head = new Uint8Array(0);
+  #passed = 0;
   #decoder = new TextDecoder();
 
   resume() {
-    this.#resuming = this.last !== "";
+    this.#resuming = this.last !== "" || this.#passed > 0;
     this.#first = true;
     this.#rest = new Uint8Array(0);
   }
@@ -137,11 +140,8 @@ class LastTime {
     for (let end = all.indexOf(NEWLINE); end >= 0; end = all.indexOf(NEWLINE, at)) {
       const time = this.#time(all, at);
       if (time > this.last) {
-        this.missed = this.#first;
         this.#resuming = false;
-        const fresh = all.slice(at);
-        this.#note(fresh);
-        return fresh;
+        return this.#goOn(all.slice(at));
       }
       this.#first = false;
       at = end + 1;
@@ -150,13 +150,30 @@ class LastTime {
     return new Uint8Array(0);
   }
 
-  /** The time of the last whole line of these bytes. */
+  /** A line that the break cut comes whole again: what was passed on of it is left out. */
+  #goOn(fresh) {
+    const passed = this.#passed;
+    const isSame = passed > 0 && this.#head.every((byte, at) => fresh[at] === byte);
+    this.missed = passed > 0 ? !isSame : this.#first;
+    this.#head = new Uint8Array(0);
+    this.#passed = 0;
+    this.#note(fresh);
+    return isSame ? fresh.subarray(passed) : fresh;
+  }
+
+  /** The time of the last whole line of these bytes, and what is open after it. */
   #note(bytes) {
     const end = bytes.lastIndexOf(NEWLINE);
-    const start = end < 0 ? -1 : bytes.lastIndexOf(NEWLINE, end - 1);
     if (end >= 0) {
-      this.last = this.#time(bytes, start + 1) || this.last;
+      const start = end === 0 ? 0 : bytes.lastIndexOf(NEWLINE, end - 1) + 1;
+      const line = bytes.subarray(start, start + TIME_BYTES + 1);
+      this.last = this.#time(start === 0 ? joined(this.#head, line) : line, 0) || this.last;
+      this.#head = new Uint8Array(0);
+      this.#passed = 0;
     }
+    const open = bytes.subarray(end + 1);
+    this.#head = joined(this.#head, open).slice(0, TIME_BYTES + 1);
+    this.#passed += open.length;
   }
 
   /** Of one width, so that they compare as text. "" when there is none. */

@@ -2,16 +2,11 @@
 // the one before.
 
 import { read } from "./api.js";
-import { AnsiLines } from "./ansi.js";
 import { ContainerFeed } from "./container-feed.js";
-import { LineSearch } from "./line-search.js";
-import { LineStore } from "./line-store.js";
-import { LineWindow } from "./line-window.js";
-import { describeSize } from "./sizes.js";
-import { toast } from "./toasts.js";
+import { LogPane } from "./log-pane.js";
 
-const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{1,3})?)\d*Z ?/;
-const MOST_COPIED = 20_000;
+// Colours that the line before left on stand in front of it.
+const TIME = /^((?:\x1b\[[\d;:]*m)*)(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{1,3})?)\d*Z ?/;
 const KEPT_CHOICE = "trailer-log-times";
 const viewers = new Map();
 
@@ -46,31 +41,32 @@ function closeGone() {
   }
 }
 
-export class ContainerLog {
-  #element;
+class ContainerLog {
   #workspace;
-  #store = new LineStore();
-  #window;
-  #search;
+  #pane;
   #feed = null;
   #container = "";
   #times = wantsTimes();
   #status = "";
-  #forgotten = 0;
+  #turn = 0;
 
   constructor(element) {
-    this.#element = element;
     this.#workspace = element.dataset.log.slice("workspace:".length);
-    const draw = (text) => this.#draw(text);
-    this.#window = new LineWindow(this.#part("text"), this.#store, { draw, changed: () => this.#shown() });
-    this.#search = new LineSearch(
-      this.#part("search"), this.#part("found"), this.#store, this.#window, () => this.#times,
-    );
-    this.#listen();
+    this.#pane = new LogPane(element, { lead: (line) => this.#lead(line), withTimes: () => this.#times });
+    this.#pane.part("which").addEventListener("change", () => this.#read());
+    this.#pane.part("tail").addEventListener("change", () => this.#read());
+    const times = this.#pane.part("times");
+    times.checked = this.#times;
+    times.addEventListener("change", () => {
+      this.#times = times.checked;
+      rememberTimes(times.checked);
+      this.#pane.redraw();
+    });
     this.#read();
   }
 
   close() {
+    this.#turn += 1;
     this.#feed?.stop();
   }
 
@@ -86,136 +82,66 @@ export class ContainerLog {
     }
   }
 
-  #listen() {
-    this.#part("follow").addEventListener("click", () => this.#window.follow(!this.#window.following));
-    this.#part("copy").addEventListener("click", () => this.#copy());
-    this.#part("next").addEventListener("click", () => this.#search.step(1));
-    this.#part("previous-match").addEventListener("click", () => this.#search.step(-1));
-    this.#part("which").addEventListener("change", () => this.#read());
-    this.#part("tail").addEventListener("change", () => this.#read());
-    const times = this.#part("times");
-    times.checked = this.#times;
-    times.addEventListener("change", () => {
-      this.#times = times.checked;
-      rememberTimes(times.checked);
-      this.#window.redraw();
-    });
-  }
-
   #read() {
+    this.#turn += 1;
     this.#feed?.stop();
     this.#feed = null;
-    this.#store.clear();
-    this.#forgotten = this.#store.first;
     this.#container = "";
-    this.#search.clear();
-    this.#window.redraw();
-    this.#window.follow(true);
-    const previous = this.#part("which").value === "previous";
-    const tail = this.#part("tail").value;
-    const whole = `/api/v1/workspaces/${this.#workspace}/logs/?tail=${tail}${previous ? "&previous=1" : ""}`;
-    this.#part("whole").href = whole;
+    this.#pane.clear();
+    const previous = this.#pane.part("which").value === "previous";
+    const tail = this.#pane.part("tail").value;
+    const address = (lines) => `/api/v1/workspaces/${this.#workspace}/logs/?tail=${lines}${previous ? "&previous=1" : ""}`;
+    this.#pane.leadToWhole(address("all"));
     if (previous) {
-      this.#readOnce(whole);
+      this.#readOnce(address(tail));
       return;
     }
-    this.#say("connecting…");
+    this.#pane.say("connecting…");
     this.#feed = new ContainerFeed(this.#workspace, tail, {
-      bytes: (bytes) => {
-        this.#store.append(bytes);
-        this.#window.update();
-      },
+      bytes: (bytes) => this.#pane.add(bytes),
       container: (id) => this.#changed(id),
-      missed: () => this.#note("some lines were missed while the connection was lost"),
-      state: (words) => this.#say(words),
+      missed: () => this.#pane.note("some lines were missed while the connection was lost"),
+      state: (words) => this.#pane.say(words),
     });
   }
 
   async #readOnce(path) {
-    this.#say("reading the previous container…");
+    const turn = this.#turn;
+    this.#pane.say("reading the previous container…");
+    let words;
     try {
       const answer = await read(`${path}&timestamps=1`);
       for await (const bytes of answer.body) {
-        this.#store.append(bytes);
-        this.#window.update();
+        // Another choice was made meanwhile: leaving the loop ends the stream.
+        if (turn !== this.#turn) {
+          return;
+        }
+        this.#pane.add(bytes);
       }
-      this.#say(this.#store.end > this.#store.first ? "complete" : "The previous container wrote nothing.");
+      words = this.#pane.isEmpty ? "The previous container wrote nothing." : "complete";
     } catch (error) {
-      this.#say(error.message);
+      words = error.message;
+    }
+    if (turn === this.#turn) {
+      this.#pane.say(words);
     }
   }
 
   #changed(id) {
     if (this.#container && this.#container !== id) {
-      this.#note(`the container was replaced; from here on it is ${id.slice(0, 12)}`);
+      this.#pane.note(`the container was replaced; from here on it is ${id.slice(0, 12)}`);
     }
     this.#container = id;
   }
 
-  /** A line of our own among the container's. */
-  #note(words) {
-    this.#store.appendLine(`\x1b[36m── ${words} ──\x1b[0m`);
-    this.#window.update();
-  }
-
-  #draw(text) {
-    const time = TIME.exec(text);
-    const ansi = new AnsiLines();
-    const [line] = ansi.write(`${time ? text.slice(time[0].length) : text}\n`);
-    const nodes = line.runs.map((run) => (run.classes ? span(run.classes, run.text) : run.text));
-    if (line.cut > 0) {
-      nodes.push(span("log-cut", ` [… ${line.cut.toLocaleString("en")} more characters]`));
+  #lead(line) {
+    const time = TIME.exec(line);
+    if (!time) {
+      return { lead: "", text: line };
     }
-    if (time && this.#times) {
-      nodes.unshift(span("line-time", `${time[1]} ${time[2]}  `));
-    }
-    return nodes;
+    const [all, colours, day, clock] = time;
+    return { lead: this.#times ? `${day} ${clock}  ` : "", text: colours + line.slice(all.length) };
   }
-
-  #shown() {
-    const { following, unseen } = this.#window;
-    const button = this.#part("follow");
-    button.setAttribute("aria-pressed", String(following));
-    this.#part("follow-words").textContent = following ? "Pause" : "Follow";
-    this.#part("unseen").textContent = unseen > 0 ? `${unseen.toLocaleString("en")} new` : "";
-    const gone = this.#store.first - this.#forgotten;
-    const bar = this.#part("dropped");
-    bar.hidden = gone === 0;
-    bar.textContent = `${gone.toLocaleString("en")} earlier lines left this page, which keeps ${describeSize(this.#store.bytes)}. Download the log to read them.`;
-    this.#part("empty").hidden = this.#store.end > this.#store.first;
-    this.#search?.linesChanged();
-  }
-
-  async #copy() {
-    const { first, end } = this.#store;
-    const from = Math.max(first, end - MOST_COPIED);
-    const lines = [];
-    for (let number = from; number < end; number += 1) {
-      lines.push(this.#draw(this.#store.line(number)).map((node) => node.textContent ?? node).join(""));
-    }
-    try {
-      await navigator.clipboard.writeText(`${lines.join("\n")}\n`);
-      toast(from > first ? `The last ${MOST_COPIED.toLocaleString("en")} lines were copied.` : "The log was copied.");
-    } catch {
-      getSelection().selectAllChildren(this.#part("text"));
-      toast("The browser does not allow copying here. What is in view is selected: press Ctrl-C.", "error");
-    }
-  }
-
-  #say(words) {
-    this.#part("state").textContent = words;
-  }
-
-  #part(name) {
-    return this.#element.querySelector(`[data-log-${name}]`);
-  }
-}
-
-function span(classes, text) {
-  const element = document.createElement("span");
-  element.className = classes;
-  element.textContent = text;
-  return element;
 }
 
 function wantsTimes() {

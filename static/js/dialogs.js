@@ -1,4 +1,4 @@
-// Dialogs that are filled in as they open: a name with the time in it, the effect of a restore.
+// Dialogs that are filled in as they open: a name with the time in it, the effect of a restore or a rollback.
 
 import { send } from "./api.js";
 import { showPlan } from "./plan.js";
@@ -12,8 +12,13 @@ export function startDialogs() {
       const end = `-${stamp()}`;
       input.value = input.dataset.stamp.slice(0, LONGEST_NAME - end.length) + end;
     }
-    if (event.detail.dataset.restore) {
-      fillRestore(dialog, event.detail.dataset);
+    const { restore, rollback, name } = event.detail.dataset;
+    if (restore) {
+      dialog.querySelector("[data-restore-name]").textContent = name;
+      preview(dialog, { image: restore }, (change) => named(change, restore, name));
+    } else if (rollback) {
+      dialog.querySelector("[data-rollback-to]").textContent = rollback;
+      preview(dialog, { revision: Number(rollback) });
     }
   });
 }
@@ -29,20 +34,20 @@ function named(change, id, name) {
   return change.field === "image" && String(change.to).includes(id) ? { ...change, to: name } : change;
 }
 
-/** What restoring would do is asked from the server, and only what was shown can be saved. */
-async function fillRestore(dialog, { restore, name }) {
+/** What this would do is asked from the server, and only what was shown can be saved. */
+async function preview(dialog, body, shown = (change) => change) {
   const form = dialog.querySelector("form");
   const save = form.querySelector("[data-save]");
-  dialog.querySelector("[data-restore-name]").textContent = name;
-  form.elements.image.value = restore;
+  const [[field, wanted]] = Object.entries(body);
+  form.elements[field].value = wanted;
   save.disabled = true;
   showPlan(form, null, "Asking what this would do…");
   try {
-    const { revision } = await send("GET", form.dataset.api);
-    const plan = await send("POST", form.dataset.plan, { image: restore }, { safe: true });
-    if (form.elements.image.value === restore) {
+    const { revision } = await send("GET", form.dataset.plan.replace(/(rollback\/)?plan\/$/, ""));
+    const plan = await send("POST", form.dataset.plan, body, { safe: true });
+    if (form.elements[field].value === String(wanted)) {
       form.dataset.revision = revision;
-      showPlan(form, { ...plan, changes: plan.changes.map((change) => named(change, restore, name)) });
+      showPlan(form, { ...plan, changes: plan.changes.map(shown) });
       save.disabled = plan.changes.length === 0;
     }
   } catch (error) {

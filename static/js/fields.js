@@ -13,6 +13,9 @@ const ENCODERS = {
   test: parseTest,
 };
 
+// Names and values of which some are secret: the secret ones go into a field of their own.
+const SECRET_HALF = { env: "secret_env", variables: "secret_variables" };
+
 export function collect(form) {
   const body = {};
   for (const control of form.elements) {
@@ -43,7 +46,7 @@ function whole(object, needed) {
 
 /** Only those parts that say something; none when none does. */
 function filled(object) {
-  const said = Object.entries(object).filter(([, part]) => part !== null && String(part) !== "");
+  const said = Object.entries(object).filter(([, part]) => ![null, false].includes(part) && String(part) !== "");
   return said.length > 0 ? Object.fromEntries(said) : null;
 }
 
@@ -85,8 +88,8 @@ function put(body, name, content) {
 function collectRows(container) {
   const name = container.dataset.rows;
   const rows = [...container.querySelectorAll(":scope > [data-row-fields]")];
-  if (name === "env") {
-    return collectEnv(rows);
+  if (name === "env" || name === "variables") {
+    return collectNamed(rows, name, SECRET_HALF[name]);
   }
   if (container.dataset.pairs !== undefined) {
     const pairs = rows.map((row) => [text(row, "pair_name").trim(), text(row, "pair_value")]);
@@ -103,8 +106,8 @@ function collectRow(row) {
 }
 
 /** A secret that was stored before and not typed again is kept: null. */
-function collectEnv(rows) {
-  const env = {};
+function collectNamed(rows, plainName, secretName) {
+  const plain = {};
   const secret = {};
   for (const row of rows) {
     const name = text(row, "env_name").trim();
@@ -115,10 +118,10 @@ function collectEnv(rows) {
     if (row.querySelector('[name="env_secret"]').checked) {
       secret[name] = content === "" && row.dataset.kept === name ? null : content;
     } else {
-      env[name] = content;
+      plain[name] = content;
     }
   }
-  return { env, secret_env: secret };
+  return { [plainName]: plain, [secretName]: secret };
 }
 
 function text(row, name) {

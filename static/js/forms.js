@@ -74,14 +74,21 @@ async function preview(form, changed) {
   }
   try {
     const plan = await send("POST", form.dataset.plan, changed, { safe: true });
-    if (JSON.stringify(changes(form)) === JSON.stringify(changed)) {
+    if (isStill(form, changed)) {
       clearErrors(form);
       showPlan(form, plan);
     }
   } catch (error) {
-    showErrors(form, error.fields);
-    showPlan(form, null, error.message);
+    if (isStill(form, changed)) {
+      showErrors(form, error.fields);
+      showPlan(form, null, error.message);
+    }
   }
+}
+
+/** Whether an answer about these changes is still about what the form holds. */
+function isStill(form, changed) {
+  return JSON.stringify(changes(form)) === JSON.stringify(changed);
 }
 
 async function submit(form) {
@@ -123,7 +130,12 @@ function finish(form, answer) {
   const { then, done } = form.dataset;
   if (then === "refresh") {
     form.closest("dialog")?.close();
-    form.reset();
+    if (form.dataset.changedOnly === undefined) {
+      form.reset();
+    } else {
+      originals.set(form, collect(form));
+      edited(form);
+    }
     toast(done);
     refreshAll();
     return;

@@ -1,18 +1,25 @@
-// Lines of a container's output, kept as the bytes they came as: a million of them cost little more
-// than their text. Beyond its limits the store forgets its oldest lines, in pieces.
+// Lines of a log, kept as the bytes they came as: a million of them cost little more than their text.
+// Beyond its limits the store forgets its oldest lines, in pieces.
 
-export const MOST_LINES = 1_000_000;
-export const MOST_BYTES = 64 * 1024 * 1024;
+import { leftOn, NOTHING } from "./line-colours.js";
+
+const MOST_LINES = 1_000_000;
+// A million lines of usual length, each with the engine's time before it.
+const MOST_BYTES = 100 * 1024 * 1024;
 const PIECE_BYTES = 256 * 1024;
-// Of a longer line only its beginning is kept.
-const LONGEST_LINE = 16 * 1024;
+// Of a longer line only its beginning is kept, and how much is missing.
+const LONGEST_LINE = 15 * 1024;
 const NEWLINE = 10;
+const RETURN = 13;
+const ESCAPE = 27;
 
 export class LineStore {
   #pieces = [];
   #open = null;
   #tail = new Uint8Array(LONGEST_LINE);
   #tailLength = 0;
+  #cut = 0;
+  #colours = NOTHING;
   #decoder = new TextDecoder();
   #lines = 0;
   #bytes = 0;
@@ -38,12 +45,20 @@ export class LineStore {
     this.first = this.end;
     this.#pieces = [];
     this.#open = null;
-    this.#tailLength = this.#lines = this.#bytes = 0;
+    this.#tailLength = this.#cut = this.#lines = this.#bytes = 0;
+    this.#colours = NOTHING;
   }
 
   append(bytes) {
+    const plain = !bytes.includes(ESCAPE);
     let at = 0;
     while (at < bytes.length) {
+      if (plain && this.#tailLength === 0 && this.#colours.length === 0) {
+        at = this.#takeWhole(bytes, at);
+        if (at === bytes.length) {
+          break;
+        }
+      }
       const found = bytes.indexOf(NEWLINE, at);
       const end = found < 0 ? bytes.length : found;
       this.#grow(bytes.subarray(at, end));
@@ -84,26 +99,85 @@ export class LineStore {
     return { first: piece.first + skip, end: piece.first + piece.count, text };
   }
 
+  /** Short lines that end in these bytes and fit into the open piece, all at once; where the rest begins. */
+  #takeWhole(bytes, at) {
+    const piece = this.#open;
+    if (!piece) {
+      return at;
+    }
+    const limit = Math.min(bytes.length, at + PIECE_BYTES - piece.length);
+    let line = at;
+    for (let place = at; place < limit && place - line <= LONGEST_LINE; place += 1) {
+      if (bytes[place] === NEWLINE) {
+        piece.starts.push(piece.length + line - at);
+        line = place + 1;
+      }
+    }
+    const added = piece.starts.length - piece.count;
+    piece.bytes.set(bytes.subarray(at, line), piece.length);
+    piece.length += line - at;
+    piece.count += added;
+    this.#lines += added;
+    this.#bytes += line - at;
+    return line;
+  }
+
   #grow(bytes) {
-    const room = bytes.subarray(0, LONGEST_LINE - this.#tailLength);
-    this.#tail.set(room, this.#tailLength);
-    this.#tailLength += room.length;
+    if (this.#tailLength === 0 && bytes.length > 0) {
+      this.#tail.set(this.#colours);
+      this.#tailLength = this.#colours.length;
+    }
+    const room = LONGEST_LINE - this.#tailLength;
+    if (bytes.length > room && this.#beginAgain(bytes)) {
+      return;
+    }
+    const kept = bytes.subarray(0, room);
+    this.#tail.set(kept, this.#tailLength);
+    this.#tailLength += kept.length;
+    this.#cut += bytes.length - kept.length;
+  }
+
+  /** A line that is written over and over again, as by a progress bar, is what was written last. */
+  #beginAgain(bytes) {
+    const end = bytes.at(-1) === RETURN ? bytes.length - 1 : bytes.length;
+    const last = bytes.subarray(bytes.lastIndexOf(RETURN, end - 1) + 1, end);
+    if (last.length === end || last.length > LONGEST_LINE) {
+      return false;
+    }
+    this.#tail.set(last);
+    this.#tailLength = last.length;
+    this.#cut = 0;
+    return true;
   }
 
   #endLine() {
-    const length = this.#tailLength + 1;
+    if (this.#cut > 0) {
+      this.#sayCut();
+    }
+    const text = this.#tail.subarray(0, this.#tailLength);
+    const length = text.length + 1;
     if (!this.#open || this.#open.length + length > PIECE_BYTES) {
       this.#begin();
     }
     const piece = this.#open;
     piece.starts.push(piece.length);
-    piece.bytes.set(this.#tail.subarray(0, this.#tailLength), piece.length);
+    piece.bytes.set(text, piece.length);
     piece.length += length;
     piece.bytes[piece.length - 1] = NEWLINE;
     piece.count += 1;
     this.#lines += 1;
     this.#bytes += length;
+    this.#colours = text.length > 0 ? leftOn(text) : this.#colours;
     this.#tailLength = 0;
+  }
+
+  #sayCut() {
+    const words = ` \x1b[0;33m[… ${this.#cut.toLocaleString("en")} more bytes in this line]\x1b[0m`;
+    const mark = new TextEncoder().encode(words);
+    this.#tailLength = Math.min(this.#tailLength, LONGEST_LINE - mark.length);
+    this.#tail.set(mark, this.#tailLength);
+    this.#tailLength += mark.length;
+    this.#cut = 0;
   }
 
   /** A full piece changes no more, so its numbers are packed. */

@@ -1,9 +1,10 @@
 // The lines of a store that are in view, and only those: however many there are, the page holds the
-// elements of one screen.
+// elements of one screen. A short log is held whole, for selecting and for the browser's own search.
 
 const ROW_PX = 17;
 const BEYOND = 12;
 const NEAR_END_PX = 24;
+const SHORT_LOG = 1000;
 
 export class LineWindow {
   #body;
@@ -92,9 +93,12 @@ export class LineWindow {
       this.#body.scrollTop -= forgotten * ROW_PX;
     }
     this.#top = this.#body.scrollTop;
-    const from = Math.max(first, first + Math.floor(this.#top / ROW_PX) - BEYOND);
-    const to = Math.min(end, from + Math.ceil(this.#body.clientHeight / ROW_PX) + 2 * BEYOND);
-    this.#fill(from, to);
+    if (end - first <= SHORT_LOG) {
+      this.#fill(first, end);
+    } else {
+      const from = Math.max(first, first + Math.floor(this.#top / ROW_PX) - BEYOND);
+      this.#fill(from, Math.min(end, from + Math.ceil(this.#body.clientHeight / ROW_PX) + 2 * BEYOND));
+    }
     if (this.#following) {
       this.#body.scrollTop = this.#body.scrollHeight;
     }
@@ -120,26 +124,36 @@ export class LineWindow {
       row = document.createElement("div");
       row.className = "line";
       row.dataset.line = number;
-      row.append(...this.#draw(this.#store.line(number)));
+      row.append(...this.#nodes(number));
       this.#rows.insertBefore(row, place);
       this.#shown.set(number, row);
     }
     this.#rows.style.transform = `translateY(${(from - this.#store.first) * ROW_PX}px)`;
   }
 
+  /** What is selected or read aloud has the newline that the log has. */
+  #nodes(number) {
+    const nodes = this.#draw(this.#store.line(number));
+    return number < this.#store.ended ? [...nodes, "\n"] : nodes;
+  }
+
   /** A line that had not ended when it was drawn looks different now. */
   #drawUnfinished() {
-    this.#shown.get(this.#unfinished)?.replaceChildren(...this.#draw(this.#store.line(this.#unfinished)));
+    this.#shown.get(this.#unfinished)?.replaceChildren(...this.#nodes(this.#unfinished));
     this.#unfinished = this.#store.end > this.#store.ended ? this.#store.ended : null;
   }
 
-  /** Only a way upwards is the reader's wish: lines that arrive move the end away by themselves. */
+  /**
+   * Only a way up or down is the reader's wish: lines that arrive move the end away by themselves,
+   * and being led to the end is told late, perhaps after the reader has asked to stay.
+   */
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#body;
     const atEnd = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
     const upwards = scrollTop < this.#top - 1;
+    const downwards = scrollTop > this.#top + 1;
     this.#top = scrollTop;
-    if (atEnd && !this.#following) {
+    if (atEnd && downwards && !this.#following) {
       this.follow(true);
     } else if (upwards && !atEnd && this.#following) {
       this.follow(false);

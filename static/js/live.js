@@ -1,6 +1,8 @@
 // The one socket of a page: subscribes to what is on it, and keeps that true.
 
+import { Elsewhere } from "./elsewhere.js";
 import { followedForNews } from "./notifications.js";
+import { SocketWatch } from "./socket-watch.js";
 import { all, showDeleted, showState } from "./states.js";
 import { toastLater } from "./toasts.js";
 import { hostOf } from "./usage.js";
@@ -15,6 +17,7 @@ const NOT_SIGNED_IN = 4401;
 const PARTS = "[data-live-list], [data-follows], [data-part]";
 
 let socket = null;
+let watch = null;
 let subscribed = new Set();
 let wait = FIRST_WAIT_MS;
 let retry = null;
@@ -22,8 +25,7 @@ let banner = null;
 let connectedBefore = false;
 // What was last told about each resource, to see what is news.
 const told = new Map();
-// Resources of a followed list that the list, as filtered, does not show.
-const elsewhere = new Set();
+const elsewhere = new Elsewhere();
 const refreshes = new Map();
 const refreshed = new Map();
 // What this page itself is deleting; the script that does so leads on.
@@ -33,7 +35,11 @@ export function startLive() {
   connect();
   document.addEventListener("htmx:load", subscribeToPage);
   document.addEventListener("trailer:follow", subscribeToPage);
-  document.addEventListener("htmx:afterSettle", () => elsewhere.clear());
+  document.addEventListener("htmx:afterSettle", ({ target }) => {
+    if (target.matches("[data-live-list]")) {
+      elsewhere.drawn((resource) => all("data-row", resource).length > 0);
+    }
+  });
   // A request may be cut off by a change of the machine's network, such as a container's start.
   document.addEventListener("htmx:sendError", (event) => {
     if (event.target.matches(PARTS)) {
@@ -49,7 +55,10 @@ export function startLive() {
       refresh(target);
     }
   });
-  window.addEventListener("online", reconnectNow);
+  window.addEventListener("online", () => {
+    showBanner(!isLive());
+    reconnectNow();
+  });
   window.addEventListener("offline", () => showBanner(true));
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible") {
@@ -68,7 +77,7 @@ export function expectDeletion(resource) {
 
 /** Draws again every part of the page that follows something. */
 export function refreshAll() {
-  document.querySelectorAll(PARTS).forEach(refresh);
+  document.querySelectorAll(PARTS).forEach((part) => refresh(part));
 }
 
 /** Draws the head of an object's page again: its name, or what it is made from, may have changed. */
@@ -82,13 +91,27 @@ export function renewHead() {
 
 function connect() {
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-  socket = new WebSocket(`${scheme}//${location.host}/ws/live/`);
-  socket.addEventListener("open", opened);
-  socket.addEventListener("message", (event) => receive(JSON.parse(event.data)));
-  socket.addEventListener("close", closed);
+  const made = new WebSocket(`${scheme}//${location.host}/ws/live/`);
+  socket = made;
+  // What an abandoned socket still says is told by the one that follows it.
+  const ours = (act) => (event) => socket === made && act(event);
+  made.addEventListener("open", ours(opened));
+  made.addEventListener("message", ours((event) => {
+    watch.heard();
+    receive(JSON.parse(event.data));
+  }));
+  made.addEventListener("close", ours((event) => closed(event.code)));
+}
+
+function abandon() {
+  const dead = socket;
+  socket = null;
+  dead.close();
+  closed(null);
 }
 
 function opened() {
+  watch = new SocketWatch(socket, abandon);
   subscribed = new Set();
   wait = FIRST_WAIT_MS;
   clearTimeout(banner);
@@ -101,8 +124,9 @@ function opened() {
   connectedBefore = true;
 }
 
-function closed(event) {
-  if (event.code === NOT_SIGNED_IN) {
+function closed(code) {
+  watch?.stop();
+  if (code === NOT_SIGNED_IN) {
     location.assign(`/login/?next=${encodeURIComponent(location.pathname + location.search)}`);
     return;
   }
@@ -114,9 +138,11 @@ function closed(event) {
 }
 
 function reconnectNow() {
-  if (socket.readyState === WebSocket.CLOSED) {
+  if (socket === null || socket.readyState === WebSocket.CLOSED) {
     clearTimeout(retry);
     connect();
+  } else {
+    watch?.ask();
   }
 }
 
@@ -156,6 +182,9 @@ function namesOnPage() {
 }
 
 function receive(message) {
+  if (message.pong !== undefined) {
+    return;
+  }
   if (message.error) {
     subscribed.delete(message.resource);
     return;
@@ -167,18 +196,20 @@ function receive(message) {
   const kind = `${message.resource.split(":")[0]}s`;
   if (message.deleted) {
     told.delete(message.resource);
+    elsewhere.forget(message.resource);
     gone(message.resource, kind);
     return;
   }
   const before = told.get(message.resource) ?? shownOnPage(message.resource);
   told.set(message.resource, message);
   showState({ ...message, previous: before?.status });
-  addToLists(message.resource, kind);
+  addToLists(message, kind);
   if (before === undefined || coarse(before) !== coarse(message)) {
     refreshFollowers(kind);
   }
   if (before !== undefined && !isOnlyProgress(before, message)) {
-    refreshFollowers(message.resource);
+    // A badge that changed next to facts that did not would contradict them.
+    refreshFollowers(message.resource, { atOnce: coarse(before) !== coarse(message) });
   }
   if (before?.revision !== undefined && before.revision !== message.revision && all("data-page-of", message.resource).length > 0) {
     renewHead();
@@ -213,13 +244,11 @@ function gone(resource, kind) {
   }
 }
 
-function addToLists(resource, kind) {
-  if (elsewhere.has(resource) || all("data-row", resource).length > 0) {
-    return;
-  }
-  for (const list of all("data-live-list", kind)) {
-    elsewhere.add(resource);
-    refresh(list);
+function addToLists(message, kind) {
+  const lists = all("data-live-list", kind);
+  const isMissing = all("data-row", message.resource).length === 0;
+  if (lists.length > 0 && isMissing && elsewhere.isNews(message)) {
+    lists.forEach((list) => refresh(list, { pause: elsewhere.pause }));
   }
 }
 
@@ -232,21 +261,25 @@ function refreshEmptied(kind) {
 }
 
 /** Draws again what follows this resource, or this kind of resources. */
-export function refreshFollowers(name) {
+export function refreshFollowers(name, { atOnce = false } = {}) {
   for (const part of document.querySelectorAll("[data-follows]")) {
     if (part.dataset.follows.split(" ").includes(name)) {
-      refresh(part);
+      refresh(part, { atOnce });
     }
   }
 }
 
 /** Many changes at once make one request, and a stream of them one every now and then. A part that
     is being drawn is drawn once more after that: the change may have come too late for it. */
-function refresh(part) {
+function refresh(part, { atOnce = false, pause = SHORTEST_PAUSE_MS } = {}) {
   const selector = part.id ? `#${part.id}` : `[hx-get="${CSS.escape(part.getAttribute("hx-get"))}"]`;
-  if (!refreshes.has(selector)) {
-    const since = performance.now() - (refreshed.get(selector) ?? -Infinity);
-    later(selector, Math.max(REFRESH_AFTER_MS, SHORTEST_PAUSE_MS - since));
+  const now = performance.now();
+  const since = now - (refreshed.get(selector) ?? -Infinity);
+  const wanted = atOnce ? 0 : Math.max(REFRESH_AFTER_MS, pause - since);
+  const planned = refreshes.get(selector);
+  if (planned === undefined || now + wanted < planned.due) {
+    clearTimeout(planned?.timer);
+    later(selector, wanted);
   }
 }
 
@@ -262,5 +295,5 @@ function later(selector, pause) {
       part.dispatchEvent(new CustomEvent("trailer:refresh"));
     }
   };
-  refreshes.set(selector, setTimeout(draw, pause));
+  refreshes.set(selector, { timer: setTimeout(draw, pause), due: performance.now() + pause });
 }

@@ -5,12 +5,16 @@ import { send } from "./api.js";
 import { toast } from "./toasts.js";
 
 const KEPT = "trailer-notify";
-const COLLECTIONS = { workspace: "workspaces", image: "images", host: "hosts" };
+const COLLECTIONS = { workspace: "workspaces", image: "images", host: "hosts", stack: "stacks" };
 const NEWS = {
   workspace: { error: "has failed" },
   image: { failed: "could not be made", finished: "is ready" },
   host: { offline: "is silent" },
+  stack: { failed: "could not be deployed" },
 };
+
+// What people were told already: the same state comes again and again.
+const warned = new Map();
 
 export function startNotifications() {
   show();
@@ -24,7 +28,7 @@ export function startNotifications() {
 
 /** What to follow besides what is on the page. */
 export function followedForNews() {
-  return isOn() ? ["workspaces", "images", "hosts"] : [];
+  return isOn() ? ["workspaces", "images", "hosts", "stacks"] : [];
 }
 
 function isOn() {
@@ -64,7 +68,13 @@ function show() {
 
 /** What is on the page is news when it differs from that; of anything else the server speaks only
     because it changed. */
-function consider({ resource, status, message, previous }) {
+function consider({ resource, status, message, previous, warning }) {
+  if (warning && warned.get(resource) !== warning && isOn() && document.visibilityState === "hidden") {
+    notify(resource, "stops soon", warning);
+  }
+  if (warning !== undefined) {
+    warned.set(resource, warning);
+  }
   const words = NEWS[resource.split(":")[0]]?.[status];
   const isNews = words && previous !== status;
   if (isNews && isOn() && document.visibilityState === "hidden") {

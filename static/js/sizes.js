@@ -19,6 +19,16 @@ export function describeSize(bytes) {
   return `${bytes} bytes`;
 }
 
+/** Text that is taken for exactly as many bytes. */
+export function exactSize(bytes) {
+  for (const [unit, factor] of [["GiB", FACTORS.g], ["MiB", FACTORS.m]]) {
+    if (bytes > 0 && bytes % factor === 0) {
+      return `${bytes / factor} ${unit}`;
+    }
+  }
+  return String(bytes);
+}
+
 /** Says under the input what it will be taken for. */
 export function startSizes() {
   document.addEventListener("input", (event) => {

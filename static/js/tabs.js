@@ -7,6 +7,10 @@ import { isEdited } from "./forms.js";
 const aside = new Map();
 
 export function startTabs() {
+  if (panel()) {
+    // On a phone the open tab may lie beyond the edge.
+    mark(panel().dataset.tab);
+  }
   document.addEventListener("click", (event) => {
     const tab = event.target.closest("a[data-tab-name]");
     const link = event.target.closest("a[data-to-tab]");
@@ -28,6 +32,15 @@ export function startTabs() {
   document.addEventListener("htmx:beforeSwap", (event) => putAside(event.detail.target));
   document.addEventListener("htmx:afterSettle", bringBack);
   document.addEventListener("input", markEdited);
+  for (const kind of ["htmx:sendError", "htmx:responseError"]) {
+    document.addEventListener(kind, (event) => event.target.matches(".tabs") && stay());
+  }
+}
+
+/** The tab did not come: the marks and the address are those of what is shown. */
+function stay() {
+  mark(panel().dataset.tab);
+  history.replaceState(null, "", `?tab=${panel().dataset.tab}`);
 }
 
 /** Draws the open tab anew, without what was put aside of it. */

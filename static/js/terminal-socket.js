@@ -5,6 +5,8 @@ const HELD_MS = 10_000;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 2000;
 const LEFT = 1000;
+const NOT_OPENED =
+  "The terminal could not be opened: the connection was closed at once. Try again in a moment.";
 const ENDS = {
   4401: "You are signed out. Reload the page to sign in.",
   4403: "You may not open a terminal here. Ask the workspace's owner for the role of an editor.",
@@ -19,6 +21,7 @@ export class TerminalSocket {
   #size = () => [80, 24];
   #socket = null;
   #session = "";
+  #opened = false;
   #lostAt = null;
   #wait = FIRST_WAIT_MS;
   #timer = null;
@@ -36,6 +39,11 @@ export class TerminalSocket {
 
   get session() {
     return this.#over ? "" : this.#session;
+  }
+
+  /** Nothing more comes: it was left, or it has ended. */
+  get isOver() {
+    return this.#over;
   }
 
   get isOpen() {
@@ -89,9 +97,11 @@ export class TerminalSocket {
   }
 
   #control(message) {
-    if (message.session !== undefined) {
+    // The main process has no session: whoever attaches is told its container alone.
+    if (message.session !== undefined || message.container !== undefined) {
       const again = this.#session !== "";
-      this.#session = message.session;
+      this.#session = message.session ?? "";
+      this.#opened = true;
       this.#lostAt = null;
       this.#wait = FIRST_WAIT_MS;
       this.#tell.opened(again);
@@ -115,17 +125,19 @@ export class TerminalSocket {
       return;
     }
     this.#lostAt ??= performance.now();
-    if (this.#session === "" || performance.now() - this.#lostAt > HELD_MS) {
-      this.#end(
-        this.#session === ""
-          ? "The terminal could not be opened: the connection was closed at once. Try again in a moment."
-          : "The connection was lost for too long, and the host has ended the session.",
-      );
+    if (!this.#opened || performance.now() - this.#lostAt > HELD_MS) {
+      this.#end(this.#opened ? this.#lostWords() : NOT_OPENED);
       return;
     }
     this.#tell.state("connection lost; coming back…");
     this.#timer = setTimeout(() => this.#connect(), this.#wait);
     this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT_MS);
+  }
+
+  #lostWords() {
+    return this.#session === ""
+      ? "The connection was lost for too long. The main process goes on; start again to attach to it."
+      : "The connection was lost for too long, and the host has ended the session.";
   }
 
   #end(words) {

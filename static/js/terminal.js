@@ -1,5 +1,6 @@
 // Terminals of workspaces: a shell or the main process, in the page.
 
+import { recall, remember } from "./kept-session.js";
 import { openStrictly } from "./strict-styles.js";
 import { TerminalSocket } from "./terminal-socket.js";
 import { toast } from "./toasts.js";
@@ -8,6 +9,8 @@ import { parseWords } from "./words.js";
 // So long a session waits on the host for its user.
 const HELD_MS = 9000;
 const SCROLLBACK = 5000;
+// A snapshot is taken of a container that runs on.
+const RUNNING = new Set(["running", "snapshotting"]);
 const COLOURS = {
   background: "#16171a", foreground: "#d9dbd7", cursor: "#6cc9b4", selectionBackground: "#2f4f6f",
   black: "#2f3237", red: "#ff7b72", green: "#6cc97f", yellow: "#e0b04b",
@@ -51,6 +54,8 @@ class PageTerminal {
   #element;
   #workspace;
   #screen = null;
+  #prepared = null;
+  #turn = 0;
   #fit = null;
   #socket = null;
   #observer = null;
@@ -91,12 +96,15 @@ class PageTerminal {
 
   /** Opens by itself once the workspace runs. */
   heard({ resource, status }) {
-    const runs = status === "running";
-    if (resource === `workspace:${this.#workspace}` && runs && this.#element.dataset.running === undefined) {
-      this.#begin();
+    if (resource !== `workspace:${this.#workspace}`) {
+      return;
     }
-    if (resource === `workspace:${this.#workspace}`) {
-      this.#element.toggleAttribute("data-running", runs);
+    const runs = RUNNING.has(status);
+    const begins = runs && this.#element.dataset.running === undefined;
+    this.#element.toggleAttribute("data-running", runs);
+    // A session that outlived the change is left alone.
+    if (begins && (this.#socket?.isOver ?? true)) {
+      this.#begin();
     }
   }
 
@@ -122,16 +130,18 @@ class PageTerminal {
 
   /** `session`: one to come back to, from before the page was loaded. */
   async #begin(session = "") {
+    this.#turn += 1;
+    const turn = this.#turn;
     this.#socket?.leave();
     this.#part("end").hidden = true;
     this.#say("connecting…");
-    try {
-      await this.#prepare();
-    } catch {
-      this.#end("The terminal's script did not load. Check your connection and reload the page.");
+    const isReady = await this.#ready();
+    // Only the newest choice opens anything.
+    if (turn !== this.#turn || !this.#element.isConnected) {
       return;
     }
-    if (!this.#element.isConnected) {
+    if (!isReady) {
+      this.#end("The terminal's script did not load. Check your connection and reload the page.");
       return;
     }
     this.#screen.reset();
@@ -165,10 +175,19 @@ class PageTerminal {
     return [`${base}/exec/`, words.map((word) => ["cmd", word])];
   }
 
-  async #prepare() {
-    if (this.#screen) {
-      return;
+  /** Whether there is a screen; it is made once, however often it is asked for meanwhile. */
+  async #ready() {
+    this.#prepared ??= this.#prepare();
+    try {
+      await this.#prepared;
+      return true;
+    } catch {
+      this.#prepared = null;
+      return false;
     }
+  }
+
+  async #prepare() {
     const { xterm, fit, styles } = this.#element.dataset;
     const [{ Terminal }, { FitAddon }] = await Promise.all([import(xterm), import(fit), loaded(styles)]);
     this.#screen = new Terminal({
@@ -258,25 +277,6 @@ class PageTerminal {
 
   #part(name) {
     return this.#element.querySelector(`[data-terminal-${name}]`);
-  }
-}
-
-function remember(key, value) {
-  try {
-    sessionStorage.setItem(key, JSON.stringify(value));
-  } catch {
-    // Without storage the session ends with the page.
-  }
-}
-
-/** What was kept; it is good for one time. */
-function recall(key) {
-  try {
-    const text = sessionStorage.getItem(key);
-    sessionStorage.removeItem(key);
-    return JSON.parse(text) ?? {};
-  } catch {
-    return {};
   }
 }
 

@@ -15,7 +15,6 @@ function apply(choice) {
 
 export function startTheme() {
   apply(root.dataset.themeChoice || "system");
-  system.addEventListener("change", () => apply(root.dataset.themeChoice));
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-theme-choice]");
     if (!button) {

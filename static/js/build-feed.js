@@ -10,7 +10,7 @@ const SILENCE_MS = 20_000;
 const NOT_SIGNED_IN = 4401;
 const NOT_THERE = 4404;
 
-export class LogFeed {
+export class BuildFeed {
   #build;
   #offset;
   #tell;
