@@ -5,7 +5,7 @@ VENV := .venv/bin
 # Without its compiled files every start of pytest takes seconds longer.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test check bench lock
+.PHONY: run test check types style bench lock
 
 run:
 	@$(PYTHON) deploy/setup.py run
@@ -16,10 +16,18 @@ test: check
 
 check:
 	@$(PYTHON) deploy/setup.py test
+	@$(MAKE) --no-print-directory -j2 types style
+
+# Both after set-up only; side by side, because each keeps one core busy.
+types:
+	$(VENV)/mypy
+
+style:
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
+	$(VENV)/bandit --quiet --recursive --configfile pyproject.toml agent trailer hosts images workspaces manage.py
+	$(VENV)/pytest --quiet tests/security/test_rules.py
 	$(VENV)/lint-imports
-	$(VENV)/mypy
 	$(VENV)/python manage.py makemigrations --check --dry-run
 	$(VENV)/python manage.py check
 
@@ -34,3 +42,4 @@ lock:
 	@$(PYTHON) deploy/setup.py test
 	$(COMPILE) pyproject.toml -o requirements.txt
 	$(COMPILE) pyproject.toml --group test -c requirements.txt -o tests/requirements.txt
+	$(COMPILE) --group pyproject.toml:agent -c requirements.txt -o deploy/agent-requirements.txt

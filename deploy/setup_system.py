@@ -17,15 +17,22 @@ FOR_THE_ENGINE = {
     "docker.io": "dockerd",
     "iptables": "iptables",
 }
+# What stacks are read with; without them everything else works.
+FOR_STACKS = {
+    "git": "git",
+    "openssh-client": "ssh",
+}
 FOR_TESTS = {
     **FOR_THE_ENGINE,
+    **FOR_STACKS,
     "apache2-utils": "htpasswd",
     "busybox-static": "/bin/busybox",
-    "chromium": "/usr/bin/chromium",
+    "chromium-headless-shell": "/usr/bin/chromium*",
     "docker-registry": "docker-registry",
     "fonts-dejavu-core": "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
-    "git": "git",
+    "gcc": "gcc",
     "iproute2": "ip",
+    "libc6-dev": "/usr/include/stdio.h",
     "postgresql": "/usr/lib/postgresql/*/bin/initdb",
     "procps": "ps",
     "redis-server": "redis-server",
@@ -75,9 +82,13 @@ def apt_install(packages: Iterable[str]) -> None:
 def install_system_packages(purpose: str) -> None:
     """Install what `purpose` needs and is missing, or say in one sentence what to install.
 
-    For `run` an engine that answers is enough; its step installs one where none does.
+    For `run` an engine that answers is enough; its step installs one where none does. Stacks say
+    themselves when git is not there.
     """
     if purpose == "run":
+        absent = missing_packages(FOR_STACKS)
+        if absent and is_root() and is_debian():
+            apt_install(absent)
         return
     missing = missing_packages(FOR_TESTS)
     if missing and is_root() and is_debian():

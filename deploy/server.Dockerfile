@@ -1,0 +1,39 @@
+# The server: `python3 deploy/setup.py run`, which fetches the pages' scripts into static/vendor, then
+# `docker build -f deploy/server.Dockerfile -t trailer/server .` in the repository's root.
+# One image for web, sockets, worker and beat; deploy/compose.yaml says which is which.
+# Debian 13: its PostgreSQL client is of the version that deploy/compose.yaml runs. pg_dump refuses a newer server.
+ARG BASE=python:3.12-slim-trixie
+FROM ${BASE}
+
+# For `manage.py backup` and for stacks; empty for a base that has them.
+ARG PROGRAMS="postgresql-client git openssh-client"
+RUN if [ -n "${PROGRAMS}" ]; then apt-get update && apt-get install -y --no-install-recommends ${PROGRAMS} && rm -rf /var/lib/apt/lists/*; fi
+COPY requirements.txt /opt/trailer/
+RUN ["python3", "-m", "pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--require-hashes", "-r", "/opt/trailer/requirements.txt"]
+
+WORKDIR /opt/trailer
+COPY manage.py ./
+COPY agent ./agent
+COPY trailer ./trailer
+COPY hosts ./hosts
+COPY images ./images
+COPY workspaces ./workspaces
+COPY templates ./templates
+COPY static ./static
+RUN ["python3", "-c", "import compileall, os, pathlib, sys\nif not pathlib.Path('static/vendor').is_dir():\n    sys.exit('static/vendor is missing: run python3 deploy/setup.py run first')\ncompileall.compile_dir('.', quiet=1)\nfor name in ('/var/lib/trailer', '/opt/trailer/staticfiles'):\n    pathlib.Path(name).mkdir(parents=True, exist_ok=True)\n    os.chown(name, 10001, 10001)\n"]
+
+ARG VERSION=0.1.0
+ARG PROTOCOL=1
+LABEL org.opencontainers.image.title="Trailer server" \
+      org.opencontainers.image.version="${VERSION}" \
+      trailer.version="${VERSION}" \
+      trailer.protocol="${PROTOCOL}"
+
+ENV PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    TRAILER_DATA_DIR=/var/lib/trailer \
+    TRAILER_STATIC_ROOT=/opt/trailer/staticfiles \
+    TRAILER_EMBEDDED_AGENT=0
+USER 10001:10001
+EXPOSE 8000
+CMD ["python3", "-m", "gunicorn", "--preload", "--no-control-socket", "-b", "0.0.0.0:8000", "-w", "4", "--threads", "4", "trailer.wsgi"]
