@@ -18,6 +18,9 @@ from trailer import secrets
 from trailer.access.models import Grant, Role
 from trailer.accounts.models import ApiToken, TokenScope, User
 from workspaces.models import Workspace
+from workspaces.stacks.choices import Phase, StackStatus, SyncOutcome, Trigger
+from workspaces.stacks.file.identity import new_identity
+from workspaces.stacks.models import Stack, StackRevision, Sync
 
 _PASSWORD = "open sesame"
 
@@ -206,3 +209,51 @@ def make_workspace(
         image=image or make_image(host, owner),
         **fields,
     )
+
+
+def make_stack(
+    host: Host | None = None, owner: User | None = None, name: str = "", **fields: Any
+) -> Stack:
+    """A stack that ran once: one revision is deployed, one sync is over."""
+    identity = new_identity()
+    owner = owner or make_user()
+    stack = Stack.objects.create(
+        host=host or make_host(),
+        owner=owner,
+        source_by=owner,
+        name=name or _unique("stack"),
+        identity_token=secrets.encrypt(identity.private.reveal()),
+        recipient=identity.recipient,
+        **{
+            "status": StackStatus.SYNCED,
+            "deployed_commit": "a" * 40,
+            "repository": "https://127.0.0.1/team/app.git",
+            **fields,
+        },
+    )
+    now = timezone.now()
+    stack.deployed = StackRevision.objects.create(
+        stack=stack,
+        number=1,
+        commit="a" * 40,
+        file_name="trailer.yml",
+        file_text="services: {web: {image: busybox}}",
+        fingerprint="f",
+        origin=stack.origin,
+        source_by=stack.owner,
+        deployed_at=now,
+    )
+    stack.save(update_fields=["deployed"])
+    Sync.objects.create(
+        stack=stack,
+        number=1,
+        trigger=Trigger.CREATED,
+        phase=Phase.DONE,
+        outcome=SyncOutcome.DEPLOYED,
+        revision=stack.deployed,
+        commit="a" * 40,
+        phase_at=now,
+        started_at=now,
+        finished_at=now,
+    )
+    return stack

@@ -1,17 +1,18 @@
 """The agent's decisions and acts on an in-memory engine, one cycle at a time and in one thread."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent.apply.ops import Ops
 from agent.diff.view import Knowledge
-from agent.errors import AgentError
+from agent.errors import AgentError, StepFailed
 from agent.plan import Plan
 from agent.planner import make_plan
 from agent.protocol.state import HostState
 from agent.runtime.fake import FakeRuntime
 from agent.runtime.port import Look
-from agent.steps import BuildImage, CancelBuild, PullImage, Ref, SnapshotImage
+from agent.steps import BuildImage, CancelBuild, PullImage, Ref, SnapshotImage, Step
 from agent.store.database import Database
 from agent.store.journal import Journal
 from tests.agent.documents import IMAGE_REF, NOW, knowledge
@@ -48,6 +49,9 @@ class Bench:
             "stopped_ids": view.stopped_ids,
             "builds": view.builds,
             "made_images": view.made_images,
+            "pulled": view.pulled,
+            "loose_steps": view.loose_steps,
+            "routes": view.routes,
             **fields,
         }
         return knowledge(**given)
@@ -80,6 +84,11 @@ class Bench:
             if f"workspace:{desired_workspace.id}" not in touched:
                 self.journal.mark_applied(desired_workspace.id, desired_workspace.revision)
         return plan
+
+    def perform(self, step: Step) -> None:
+        """One step alone, as if the host had changed since its plan."""
+        with suppress(StepFailed):
+            self._ops.perform(step, lambda ref: ref.id, lambda: True)
 
     def settle(self, desired: HostState, *, most: int = 4) -> int:
         """Cycles until there is nothing to do; fails when that never happens."""

@@ -18,6 +18,9 @@ class FakeNvml:
     class NVMLError_NotSupported(NVMLError):  # noqa: N801  as the library calls it
         pass
 
+    class NVMLError_GpuIsLost(NVMLError):  # noqa: N801
+        pass
+
     def __init__(self, cards: int = 2, *, installed: bool = True) -> None:
         self.cards = cards
         self.installed = installed

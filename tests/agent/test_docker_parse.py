@@ -124,6 +124,26 @@ def test_ports_devices_and_checks_are_spelled_as_the_engine_wants() -> None:
     assert "Cmd" not in config
 
 
+def test_a_machine_in_a_container_gets_what_the_host_has_for_it() -> None:
+    request = ContainerRequest(name="c", image="i", hostname="h", nested_virtualization=True)
+    plain = container_config(request, network_id="", alias="")["HostConfig"]
+    assert [device["PathInContainer"] for device in plain["Devices"]] == ["/dev/kvm"]
+    assert "CapAdd" not in plain
+    tun = ("/dev/net/tun",)
+    whole = container_config(request, network_id="", alias="", companions=tun)["HostConfig"]
+    assert [device["PathOnHost"] for device in whole["Devices"]] == ["/dev/kvm", "/dev/net/tun"]
+    assert whole["CapAdd"] == ["NET_ADMIN"]
+    other = ContainerRequest(name="c", image="i", hostname="h")
+    assert "Devices" not in container_config(other, network_id="", alias="")["HostConfig"]
+
+
+def test_a_fork_bomb_ends_at_its_container_and_the_platforms_own_work_does_not() -> None:
+    request = ContainerRequest(name="c", image="i", hostname="h")
+    assert container_config(request, network_id="", alias="")["HostConfig"]["PidsLimit"] == 4096
+    driver = ContainerRequest(name="c", image="i", hostname="h", privileged=True)
+    assert "PidsLimit" not in container_config(driver, network_id="", alias="")["HostConfig"]
+
+
 def test_a_network_pool_is_sent_only_when_asked_for() -> None:
     assert "IPAM" not in network_config(NetworkRequest(name="n"))
     config = network_config(

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from agent.loop.heartbeat import HeartbeatLoop
+from agent.metrics.gpu_shelf import GpuShelf
 from agent.metrics.subjects import Subjects
 from agent.protocol.session import HeartbeatReply
 from agent.protocol.state import HostSettings
@@ -59,6 +60,8 @@ def test_the_servers_wish_moves_a_beat_but_never_silences_the_agent(
         subjects=Subjects(),
         trouble=lambda: "",
         on_settings=lambda: None,
+        gpus=GpuShelf(),
+        on_gpus=lambda: None,
     )
     loop.beat()
     assert loop._pause() == pause

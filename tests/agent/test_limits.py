@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.protocol.state import BuildFile, DesiredBuild, DesiredImage
 from agent.runtime.fake import FakeRuntime
 from agent.server.http import HttpServer
+from agent.steps import CancelBuild
 from agent.work.log_lines import LineCutter
 from agent.work.log_shipper import HEAD_BYTES, TAIL_BYTES, LogShipper
 from tests.agent.documents import image, tombstone, workspace
@@ -152,6 +155,61 @@ def test_an_engine_that_breaks_off_each_time_is_told(
     assert runtime.mutations.count("build_image") == 3
 
 
+# --- cancel ---
+
+
+def test_a_cancelled_flood_is_told_before_all_that_it_printed(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    """Whoever cancels waits for the end; the rest of the output comes after it, and whole."""
+    runtime.endless_builds, runtime.endless_text = True, "y\n" * (2 << 20)
+    fake_server.log_seconds = 0.1
+    fake_server.desire(images=(build(),))
+    launch()
+    eventually(lambda: fake_server.book.logs.get("b-app"), 20)
+    fake_server.desire(images=(build(build=DesiredBuild(id="b-app", number=1, cancel=True)),))
+    ends(fake_server, "b-app", "cancelled")
+    took = fake_server.book.requests.count("POST /builds/b-app/log")
+    # Sixteen would carry all of it.
+    assert took < 12
+    fake_server.log_seconds = 0.0
+    result = fake_server.build("b-app")
+    assert result is not None
+    log = fake_server.book.logs
+    eventually(lambda: len(log["b-app"]) == result.log_bytes, 20, "the rest never came")
+    assert log["b-app"] == runtime.endless_text.encode() + b"Cancelled: cancel requested.\n"
+
+
+def test_a_cancel_does_not_wait_for_an_engine_that_answers_nothing_else(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    fake_server.desire(images=(build(),))
+    launch()
+    eventually(lambda: fake_server.book.logs.get("b-app"), 20)
+    runtime.failing["observe"] = 1_000_000
+    fake_server.desire(images=(build(build=DesiredBuild(id="b-app", number=1, cancel=True)),))
+    assert ends(fake_server, "b-app", "cancelled") == "Cancelled: cancel requested."
+
+
+def test_a_cancel_that_comes_after_the_end_changes_nothing(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    fake_server.desire(images=(build(),))
+    agent = launch()
+    ends(fake_server, "b-app", "finished")
+    works = agent.supervisor.parts.works
+    assert works.wait_idle(20)
+    cancel = CancelBuild(
+        key="image:i-app", name="app", cause="late", image_id="i-app", build_id="b-app"
+    )
+    works.cancel(cancel)
+    works.cut_short([cancel])
+    result = agent.supervisor.parts.journal.build_result("b-app")
+    assert result is not None
+    assert result.status == "finished"
+
+
 # --- output ---
 
 
@@ -168,6 +226,16 @@ def test_a_line_that_comes_in_pieces_is_cut_once() -> None:
     assert cutter.cut("a\nb\r50%\r") + cutter.cut("1234567") + cutter.cut("8901\n") == (
         "a\nb\r50%\r1234567890 … 1 characters cut\n"
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(pieces=st.lists(st.text("ab\n\r", max_size=30), max_size=6))
+def test_however_output_is_broken_the_same_lines_are_cut(pieces: list[str]) -> None:
+    cutter, whole = LineCutter(8), LineCutter(8)
+    output = "".join(pieces)
+    # One that cuts line by line: its first piece is too long for a quick look.
+    slowly = whole.cut("c" * 99 + "\n" + output).partition("\n")[2]
+    assert "".join(map(cutter.cut, pieces)) == slowly
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,23 @@ def test_interfaces_are_summed_without_the_loopback() -> None:
     assert texts.network_bytes(NET_DEV) == (2000, 3700)
     assert texts.network_bytes(NET_DEV, ignored=("lo", "eth1")) == (1500, 3000)
     assert texts.network_bytes("short: 1 2 3\n") == (0, 0)
+
+
+TCP = """  sl  local_address rem_address   st tx_queue rx_queue
+   0: 00000000:1F90 00000000:0000 0A 00000000:00000000
+   1: 020011AC:1F90 010011AC:C001 01 00000000:00000000
+   2: 020011AC:D431 050011AC:1538 01 00000000:00000000
+   3: 0100007F:1F90 0100007F:C002 01 00000000:00000000
+   4: 020011AC:1F90 010011AC:C003 06 00000000:00000000
+"""
+TCP6 = """  sl  local_address rem_address st
+   0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A
+   1: 0000000000000000FFFF0000020011AC:0016 0000000000000000FFFF0000010011AC:C005 01
+rubbish
+"""
+
+
+def test_connections_are_those_from_outside_to_a_port_that_listens() -> None:
+    assert texts.open_connections(TCP, TCP6) == 2
+    assert texts.open_connections(TCP, "") == 1
+    assert texts.open_connections("", "") == 0

@@ -193,6 +193,19 @@ def test_a_rename_happens_in_place(bench: Bench) -> None:
     )
 
 
+def test_a_stopped_container_is_renamed_too_so_that_its_old_name_is_free(bench: Bench) -> None:
+    container_id = deployed(bench)
+    bench.settle(host(workspace(desired_state="stopped", revision=2)))
+    renamed = workspace("shop", id="w-web", desired_state="stopped", revision=3)
+    newcomer = workspace("web", id="w-newcomer")
+    assert bench.plan(host(renamed)).render().replace(container_id[:12], "OLD") == (
+        "1. rename_container 'shop' (OLD to trailer-shop): name changed [name]"
+    )
+    bench.settle(host(renamed, newcomer))
+    names = {each.name: each.state for each in bench.runtime.containers.values()}
+    assert names == {"trailer-shop": "exited", "trailer-web": "running"}
+
+
 URL = UrlSpec(subdomain="web", domain="example.test", port=80)
 
 
@@ -275,3 +288,14 @@ def test_a_waiting_image_keeps_the_old_container_running(bench: Bench) -> None:
     (status,) = [f for f in plan.findings if getattr(f, "workspace_id", "") == "w-web"]
     assert status.status == "deployment_pending"  # type: ignore[union-attr]
     assert status.message == "Waiting for image next."  # type: ignore[union-attr]
+
+
+def test_an_engine_that_broke_off_once_is_no_error_of_the_workspace(bench: Bench) -> None:
+    deployed(bench)
+    changed = host(workspace(revision=2, env={"MODE": "two"}), images=(image(),))
+    plan = bench.plan(changed, held={"workspace:w-web": ""})
+    assert plan.nodes == ()
+    assert [f for f in plan.findings if getattr(f, "workspace_id", "") == "w-web"] == []
+    told = bench.plan(changed, held={"workspace:w-web": "No answer."}).findings
+    (status,) = [f for f in told if getattr(f, "workspace_id", "") == "w-web"]
+    assert (status.status, status.message) == ("error", "No answer.")  # type: ignore[union-attr]

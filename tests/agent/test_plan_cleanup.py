@@ -77,6 +77,20 @@ def test_a_state_that_went_back_in_time_removes_nothing(bench: Bench) -> None:
     assert plan.message == "The state went back. Nothing was removed (1 containers wait)."
 
 
+def test_a_held_state_keeps_a_network_though_no_container_vanished(bench: Bench) -> None:
+    bench.settle(document(networks=(network(),), workspaces=(workspace(),)))
+    plan = bench.plan(document(workspaces=(workspace(),)), hold_removals="Restored.")
+    assert plan.nodes == ()
+    assert plan.cleanup == "held"
+    assert plan.message == "Restored. Nothing was removed (1 networks wait)."
+
+
+def test_a_held_state_in_which_nothing_vanished_holds_nothing(bench: Bench) -> None:
+    bench.settle(document(networks=(network(),)))
+    plan = bench.plan(document(networks=(network(),)), hold_removals="Restored.")
+    assert (plan.cleanup, plan.message) == ("skipped", "")
+
+
 def test_an_unwanted_network_goes_after_its_last_container(bench: Bench) -> None:
     bench.settle(document(networks=(network(),), workspaces=(workspace(network_ids=("n-lan",)),)))
     plan = bench.plan(document(tombstones=(tombstone("workspace", "w-web", "trailer-web"),)))

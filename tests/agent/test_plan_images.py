@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.diff.view import BuildRecord
@@ -91,6 +92,33 @@ def test_a_newer_build_ends_the_older_one_first(bench: Bench) -> None:
 def test_the_build_of_a_deleted_image_is_ended(bench: Bench) -> None:
     plan = bench.plan(document(images=()), running_builds={"i-app": "b-1"})
     assert plan.render() == "1. cancel_build 'i-app': image was deleted"
+
+
+def test_a_broken_off_build_that_nobody_takes_up_again_is_ended(bench: Bench) -> None:
+    begun = {"builds": {"b-1": BuildRecord(status="started", image_id="i-app")}}
+    gone = document(images=())
+    assert bench.plan(gone, **begun).render() == "1. cancel_build 'i-app': image was deleted"
+    assert bench.plan(gone, **begun, hold_removals="An older backup was restored.").nodes == ()
+    newer = document(images=(app(build=DesiredBuild(id="b-2", number=2, done=True)),))
+    assert bench.plan(newer, **begun).render() == "1. cancel_build 'app': a newer build waits"
+    busy = frozenset({"image:i-app"})
+    assert bench.plan(newer, **begun, busy=busy).nodes == ()
+
+
+def test_containers_that_a_broken_off_build_left_are_cleared(bench: Bench) -> None:
+    loose = {"loose_steps": {"i-app": ""}}
+    clear = "1. clear_build 'i-app': the engine broke off its build"
+    assert bench.plan(document(images=()), **loose).render() == clear
+    assert bench.plan(document(images=()), **loose, busy=frozenset({"image:i-app"})).nodes == ()
+    assert bench.plan(document(images=()), **loose, held={"image:i-app": "no"}).nodes == ()
+    # The next build of the image does it by itself.
+    built = image("app", kind="build", ref="trailer/i-app:latest", dockerfile="FROM x")
+    again = msgspec.structs.replace(built, build=DesiredBuild(id="b-2", number=2))
+    (only,) = bench.plan(document(images=(again,)), **loose).nodes
+    assert isinstance(only.step, BuildImage)
+    assert only.step.resumed
+    done = bench.plan(document(images=(built,)), **loose)
+    assert done.render() == "1. clear_build 'app': the engine broke off its build"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """Golden plans: whose container it is. Labels alone prove nothing, names alone neither."""
 
-from agent.plan import WorkspaceFinding
+import msgspec
+
+from agent.plan import ResourceFinding, WorkspaceFinding
 from agent.protocol import naming
+from agent.protocol.spec import MountSpec
+from agent.protocol.state import DesiredVolume
 from tests.agent.bench import Bench
-from tests.agent.documents import document, network, workspace
+from tests.agent.documents import document, network, tombstone, volume, workspace
 from tests.agent.fake_server import HOST_ID
 
 DESIRED = document(workspaces=(workspace(),))
@@ -69,3 +73,37 @@ def test_a_foreign_network_with_our_name_is_an_error_not_a_victim(bench: Bench) 
     plan = bench.plan(from_document)
     assert plan.nodes == ()
     assert "held by network net-x" in str(plan.findings)
+
+
+def heir() -> DesiredVolume:
+    """Another volume of the name that v-data had."""
+    return msgspec.structs.replace(volume(), id="v-heir")
+
+
+def test_a_volume_inherits_nothing_from_a_deleted_one_of_its_name(bench: Bench) -> None:
+    """Deleted while the host was silent, and its name given to another user's volume."""
+    bench.settle(document(volumes=(volume(),)))
+    mount = MountSpec(target="/data", source="trailer-data", volume_id="v-heir")
+    desired = document(
+        volumes=(heir(),),
+        workspaces=(workspace(mounts=(mount,)),),
+        tombstones=(tombstone("volume", "v-data", "trailer-data"),),
+    )
+    first = bench.cycle(desired)
+    assert [node.step.verb for node in first.nodes] == ["remove_volume"]
+    (found,) = [f for f in first.findings if isinstance(f, ResourceFinding)]
+    assert (found.status, found.engine_id) == ("pending", "")
+    assert "v-data" not in found.message
+    bench.settle(desired)
+    labels = bench.runtime.volumes["trailer-data"].labels
+    assert labels[naming.LABEL_VOLUME] == "v-heir"
+    assert bench.runtime.named("trailer-web") is not None
+
+
+def test_a_volume_that_nobody_ordered_to_remove_is_not_handed_on(bench: Bench) -> None:
+    bench.settle(document(volumes=(volume(),)))
+    plan = bench.plan(document(volumes=(heir(),)))
+    assert plan.nodes == ()
+    (found,) = [f for f in plan.findings if isinstance(f, ResourceFinding)]
+    assert found.status == "error"
+    assert "another volume" in found.message

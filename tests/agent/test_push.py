@@ -1,9 +1,13 @@
 """Pushing what was built: to its own server only, without leaving another name on the host."""
 
 from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
 
 from agent.engine_requests import BuildRequest, Credential
-from agent.protocol.state import RegistryCredential
+from agent.protocol import naming
+from agent.protocol.state import DesiredBuild, RegistryCredential
 from agent.runtime.fake import FakeRuntime
 from agent.steps import BuildImage
 from agent.work.images import ImageWork
@@ -64,6 +68,42 @@ def test_a_name_that_was_there_before_the_push_means_the_same_afterwards(
     assert result is not None
     assert result.status == "finished"
     assert runtime.inspect_image(TARGET).id == "sha256:pulled-earlier"
+
+
+def test_a_name_that_a_killed_push_left_goes_with_the_next_one(runtime: FakeRuntime) -> None:
+    labels = {naming.LABEL_IMAGE: "i-app"}
+    runtime.add_image(TARGET, image_id="sha256:pushed-halfway", labels=labels)
+    work, step = push_work(runtime, lambda _: None, username="alice")
+    work.step = replace(step, resumed=True)
+    result = work.run()
+    assert result is not None
+    assert result.status == "finished"
+    assert not any(TARGET in found.tags for found in runtime.images.values())
+
+
+@pytest.mark.parametrize("end", ["cancelled", "deleted"])
+def test_the_name_of_a_killed_push_goes_when_nobody_takes_the_build_up_again(
+    bench: Bench, end: str
+) -> None:
+    bench.journal.build_started("b-app", "i-app")
+    bench.journal.steps_begun("i-app", push_to=TARGET)
+    labels = {naming.LABEL_IMAGE: "i-app"}
+    bench.runtime.add_image(BUILT, image_id="sha256:built", labels=labels)
+    bench.runtime.tag_image(BUILT, TARGET)
+    wanted = build(
+        reference=TARGET, push=True, build=DesiredBuild(id="b-app", number=1, done=True)
+    )
+    bench.cycle(document(images=(wanted,) if end == "cancelled" else ()))
+    assert bench.runtime.inspect_image(BUILT).tags == (BUILT,)
+    assert bench.journal.view().loose_steps == {}
+
+
+def test_a_name_that_means_something_else_stays(bench: Bench) -> None:
+    bench.journal.steps_begun("i-app", push_to=TARGET)
+    bench.runtime.add_image(TARGET, image_id="sha256:by-hand")
+    bench.cycle(document(images=()))
+    assert bench.runtime.inspect_image(TARGET).id == "sha256:by-hand"
+    assert bench.journal.view().loose_steps == {}
 
 
 def test_a_push_is_planned_with_the_password_of_its_own_server_only(bench: Bench) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.protocol.sessions import (
     MAX_PAYLOAD,
+    WIDE_WINDOW,
     WINDOW,
     Allowance,
     Frame,
@@ -20,6 +21,7 @@ from agent.protocol.sessions import (
     decode_frame,
     encode_credit,
     encode_frame,
+    payload_limit,
     pieces,
 )
 from agent.runtime.docker_streams import Dechunker, Demultiplexer
@@ -57,12 +59,19 @@ def test_pieces_are_small_enough_and_nothing_is_lost(data: bytes) -> None:
     assert all(0 < len(piece) <= MAX_PAYLOAD for piece in pieces(data))
 
 
-@given(st.lists(st.integers(1, MAX_PAYLOAD), max_size=200), st.randoms())
+@given(
+    st.lists(st.integers(1, MAX_PAYLOAD), max_size=200),
+    st.sampled_from([WINDOW, WINDOW + 1, WIDE_WINDOW]),
+    st.randoms(),
+)
 def test_a_stream_always_goes_on_and_never_holds_more_than_its_window(
-    sizes: list[int], random: Random
+    sizes: list[int], window: int, random: Random
 ) -> None:
     allowance, receipts = Allowance(), Receipts()
-    waiting, under_way = deque(b"x" * size for size in sizes), deque[bytes]()
+    for end in (allowance, receipts):
+        end.widen(window)
+    scale = payload_limit(window) / MAX_PAYLOAD
+    waiting, under_way = deque(b"x" * int(size * scale) for size in sizes), deque[bytes]()
     while waiting or under_way:
         can_send = bool(waiting) and allowance.covers(waiting[0])
         assert can_send or under_way, "both sides wait for each other"
@@ -71,7 +80,7 @@ def test_a_stream_always_goes_on_and_never_holds_more_than_its_window(
             allowance.spend(payload)
             assert receipts.arrived(payload)
             under_way.append(payload)
-            assert sum(map(cost, under_way)) <= WINDOW
+            assert sum(map(cost, under_way)) <= window
         else:
             allowance.grant(receipts.used(under_way.popleft()))
 

@@ -149,8 +149,8 @@ def test_a_workspace_and_a_user_have_so_many_sessions_and_no_more(scene: Session
 
 
 def test_a_kind_that_this_agent_does_not_know_is_refused_by_name(scene: SessionScene) -> None:
-    end = scene.server.open("proxy").ended()
-    assert (end.code, "proxy" in end.error) == ("unsupported", True)
+    end = scene.server.open("hologram").ended()
+    assert (end.code, "hologram" in end.error) == ("unsupported", True)
 
 
 def test_a_stopped_workspace_has_no_terminal(scene: SessionScene) -> None:

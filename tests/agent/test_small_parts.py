@@ -83,6 +83,14 @@ def test_a_success_or_a_returning_engine_ends_the_wait() -> None:
     assert failures.held({}) == {}
 
 
+def test_an_excused_failure_waits_without_a_word_until_it_comes_again() -> None:
+    failures = Failures()
+    failures.record("w", "no answer", revision=1, excused=True)
+    assert failures.held({"w": 1}) == {"w": ""}
+    failures.record("w", "no answer", revision=1, excused=True)
+    assert failures.held({"w": 1}) == {"w": "no answer"}
+
+
 def test_backoff_grows_is_jittered_and_bounded() -> None:
     backoff = Backoff(first=1.0, limit=8.0)
     delays = [backoff.next_delay() for _ in range(50)]
@@ -137,6 +145,44 @@ def test_a_document_from_the_past_holds_removals_until_it_is_confirmed(tmp_path:
     assert target.brake_is_released(confirmed)
     target.settled(confirmed)
     assert not target.brake_is_released(confirmed)
+
+
+def test_the_same_backup_restored_and_confirmed_twice_is_followed_twice(tmp_path: Path) -> None:
+    target = Target(tmp_path, Database(tmp_path / "agent.sqlite3"))
+    target.settled(document(version=90))
+    restored = document(version=5, restored=True)
+    for epoch in (1_800_000_000, 1_800_000_060):
+        assert target.hold_removals(restored)
+        assert not target.brake_is_released(restored)
+        confirmed = document(version=6, state_epoch=epoch)
+        assert target.hold_removals(confirmed) == ""
+        assert target.brake_is_released(confirmed)
+        target.settled(confirmed)
+
+
+def test_a_restored_state_is_held_although_its_epoch_is_new_here(tmp_path: Path) -> None:
+    """Confirmed once while the agent was away, then backed up and restored."""
+    target = Target(tmp_path, Database(tmp_path / "agent.sqlite3"))
+    target.settled(document(version=7))
+    assert not target.brake_is_released(document(state_epoch=2, restored=True))
+
+
+def test_a_state_before_a_confirmed_one_is_held_without_a_word_of_the_server(
+    tmp_path: Path,
+) -> None:
+    target = Target(tmp_path, Database(tmp_path / "agent.sqlite3"))
+    target.settled(document(version=7, state_epoch=3))
+    assert "confirm it on the server" in target.hold_removals(document(version=9, state_epoch=2))
+
+
+def test_no_maintenance_is_known_before_the_server_has_told(tmp_path: Path) -> None:
+    target = Target(tmp_path, Database(tmp_path / "agent.sqlite3"))
+    assert target.maintenance() is None
+    target.apply_settings(HostSettings(maintenance=4))
+    assert target.maintenance() == 4
+    target.accept(document(settings=HostSettings(maintenance=5)), etag="")
+    again = Target(tmp_path, Database(tmp_path / "agent.sqlite3"))
+    assert again.maintenance() == 5
 
 
 def test_newer_settings_of_a_heartbeat_stand_over_the_document(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent.diff.view import BuildRecord
@@ -20,6 +21,7 @@ from tests.agent.running import Launch, reaches
 from tests.ground.wait import always, eventually
 
 REF = naming.build_ref("i-snap")
+COMMITTED = "trailer/i-snap:committed-b-snap"
 STARTED = {"builds": {"b-snap": BuildRecord(status="started")}}
 
 
@@ -156,6 +158,47 @@ def test_what_a_given_up_snapshot_left_is_removed(bench: Bench) -> None:
     assert bench.plan(host(), **done).nodes == ()
 
 
+@pytest.mark.parametrize("name", [COMMITTED, "trailer/i-snap:committed"], ids=["own", "older"])
+@pytest.mark.parametrize("status", ["cancelled", "failed", "finished"])
+def test_what_was_only_committed_goes_however_the_snapshot_ended(
+    bench: Bench, status: str, name: str
+) -> None:
+    """It has the workspace's secrets beside it."""
+    settled(bench, secret_env={"TOKEN": "x"})
+    step = bench.plan(host(secret_env={"TOKEN": "x"})).nodes[0].step
+    assert isinstance(step, SnapshotImage)
+    bench.runtime.add_image(name, image_id="sha256:late", labels=step.labels)
+    desired = host(secret_env={"TOKEN": "x"})
+    over = {"builds": {"b-snap": BuildRecord(status=status)}}
+    removal = f"1. remove_image 'snap' ({name}): left by a snapshot that was given up"
+    assert bench.plan(desired, **over).render() == removal
+    newer = DesiredBuild(id="b-newer", number=2, done=True)
+    later = host(snapshot=msgspec.structs.replace(snap(), build=newer), secret_env={"TOKEN": "x"})
+    assert bench.plan(later).render() == removal
+    # One that goes on makes use of it, or removes it by itself.
+    assert verbs(bench.plan(desired, **STARTED)) == ["snapshot_image"]
+    busy = {"running_builds": {"i-snap": "b-snap"}, "busy": frozenset({"image:i-snap"})}
+    assert bench.plan(desired, **busy).nodes == ()
+
+
+def test_what_the_engine_made_after_its_snapshot_was_deleted_goes(bench: Bench) -> None:
+    settled(bench)
+    step = bench.plan(host()).nodes[0].step
+    assert isinstance(step, SnapshotImage)
+    bench.runtime.add_image(COMMITTED, image_id="sha256:first", labels=step.labels)
+    bench.runtime.add_image(REF, image_id="sha256:second", labels=step.labels)
+    gone = document(workspaces=(workspace(),))
+    ended = {"builds": {"b-snap": BuildRecord(status="cancelled", image_id="i-snap")}}
+    assert [node.step.detail() for node in bench.plan(gone, **ended).nodes] == [COMMITTED, REF]
+    # Without a record of the end only an order removes an image.
+    assert [node.step.detail() for node in bench.plan(gone).nodes] == [COMMITTED]
+    assert bench.plan(gone, **ended, hold_removals="An older backup was restored.").nodes == ()
+    forged = {**step.labels, naming.LABEL_SIGNATURE: "0" * 64}
+    bench.runtime.add_image(COMMITTED, image_id="sha256:first", labels=forged)
+    bench.runtime.add_image(REF, image_id="sha256:second", labels=forged)
+    assert bench.plan(gone, **ended).nodes == ()
+
+
 def test_a_disabled_host_takes_no_snapshot(bench: Bench) -> None:
     settled(bench)
     desired = document(
@@ -263,3 +306,7 @@ def test_an_engine_that_dies_each_time_is_not_asked_for_ever(
     assert container is not None
     assert container.state == "running"
     assert runtime.mutations.count("commit_container") == 3
+    log = fake_server.book.logs["b-snap"].decode()
+    assert log.count("Committing container") == 3
+    assert log.endswith("The engine broke off 3 times in the middle of it.\n")
+    assert result.log_bytes == len(fake_server.book.logs["b-snap"])

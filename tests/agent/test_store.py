@@ -157,6 +157,19 @@ def test_a_build_result_can_be_told_again(database: Database) -> None:
     assert journal.view().builds["b"].status == "finished"
 
 
+def test_old_records_of_builds_are_forgotten_but_not_what_is_wanted_or_open(
+    database: Database,
+) -> None:
+    journal = Journal(database)
+    journal.build_started("open", "i")
+    for name in ("wanted", *(f"old-{number}" for number in range(5)), "new"):
+        journal.build_ended(BuildStatus(seq=0, image_id="i", build_id=name, status="finished"))
+    journal.forget_builds(wanted=frozenset({"wanted"}), most=2)
+    assert journal.view().builds.keys() == {"open", "wanted", "old-4", "new"}
+    journal.forget_builds(wanted=frozenset({"wanted"}), most=2)
+    assert journal.build_result("new") is not None
+
+
 def test_the_identity_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     assert load_identity(tmp_path) is None
     save_identity(tmp_path, Identity(token="t", host_id="h", host_key="k"))

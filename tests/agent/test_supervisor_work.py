@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from agent.protocol.report import CycleReport
 from agent.protocol.spec import HealthCheckSpec
@@ -97,6 +98,48 @@ def test_a_failed_build_says_why_and_the_workspace_names_the_image(
     reaches(fake_server, "error")
     assert fake_server.build("b-app").message == "returned code 1"  # type: ignore[union-attr]
     assert "Image app could not be built" in str(fake_server.status("w-web"))
+
+
+@pytest.mark.parametrize("end", ["cancelled", "deleted"])
+def test_what_is_left_of_a_build_that_nobody_takes_up_again_goes(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch, end: str
+) -> None:
+    """The agent dies over a build, the host is paused, and then the build is no longer wanted."""
+    built = image("app", kind="build", ref="trailer/i-app:latest", done=False, dockerfile="FROM x")
+    runtime.endless_builds = True
+    fake_server.desire(images=(built,))
+    agent = launch()
+    eventually(lambda: "build_image" in runtime.mutations)
+    fake_server.settings = msgspec.structs.replace(fake_server.settings, enabled=False)
+    fake_server.desire(images=(built,))
+    asked = fake_server.book.requests.count("GET /state")
+    eventually(lambda: fake_server.book.requests.count("GET /state") >= asked + 2)
+    agent.stop()
+    build = DesiredBuild(id="b-app", number=1, cancel=True)
+    ended = msgspec.structs.replace(built, build=build)
+    fake_server.desire(images=(ended,) if end == "cancelled" else ())
+    launch()
+    result = eventually(
+        lambda: (b := fake_server.build("b-app")) and b.status == "cancelled" and b
+    )
+    assert result
+    causes = {"cancelled": "cancel requested", "deleted": "image was deleted"}
+    assert result.message == f"Cancelled: {causes[end]}."
+    eventually(lambda: "remove_build_containers" in runtime.mutations)
+    always(lambda: runtime.mutations.count("remove_build_containers") == 1, 0.3, "repeated")
+    assert runtime.mutations.count("build_image") == 1
+
+
+def test_what_an_engine_left_that_died_over_each_try_goes(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    built = image("app", kind="build", ref="trailer/i-app:latest", done=False, dockerfile="FROM x")
+    runtime.broken_builds = 3
+    fake_server.desire(images=(built,))
+    launch()
+    eventually(lambda: (b := fake_server.build("b-app")) and b.status == "failed", 10)
+    eventually(lambda: runtime.mutations[-1] == "remove_build_containers", 10)
+    assert runtime.mutations.count("build_image") == 3
 
 
 def test_a_lost_build_result_is_told_again_in_the_next_session(

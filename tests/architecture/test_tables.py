@@ -9,6 +9,8 @@ from trailer.celery import app
 from trailer.jobs import Job
 from trailer.policy import RULES
 from workspaces.choices import WorkspaceStatus
+from workspaces.stacks.choices import StackStatus
+from workspaces.stacks.status import BADGES as STACK_BADGES
 from workspaces.status import BADGES as WORKSPACE_BADGES
 
 COLOURS = {"green", "blue", "amber", "red", "grey"}
@@ -20,6 +22,7 @@ def test_every_status_has_a_badge_that_carries_its_own_value_and_label() -> None
         (BuildStatus, IMAGE_BADGES),
         (HostStatus, HOST_BADGES),
         (ResourceStatus, RESOURCE_BADGES),
+        (StackStatus, STACK_BADGES),
     )
     for statuses, badges in tables:
         assert set(statuses) == set(badges)

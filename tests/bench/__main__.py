@@ -18,8 +18,10 @@ from tests.bench.planning import planning_rows
 from tests.bench.polls import poll_rows
 from tests.bench.product import ProductBench
 from tests.bench.raw import RawEngine
+from tests.bench.relay import relay_rows
 from tests.bench.samples import sampling_rows, storage_rows
 from tests.bench.sessions import session_rows
+from tests.bench.stack_polls import stack_rows
 from tests.bench.table import Row, render
 from tests.ground.engine import PrivateEngine
 from tests.ground.hostnet import sweep_leftovers
@@ -30,18 +32,20 @@ from tests.ground.server import RunningTrailer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-AT_REST = 50
-ON_AN_ENGINE = ("product", "builds", "output", "sessions", "idle", "metrics")
+AT_REST = 100
+ON_AN_ENGINE = ("product", "builds", "output", "sessions", "relay", "idle", "metrics")
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, rougher figures")
-    parser.add_argument("--only", choices=["planning", *ON_AN_ENGINE], help="one part")
+    parser.add_argument("--only", choices=["planning", "stacks", *ON_AN_ENGINE], help="one part")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     if options.only in (None, "planning"):
         rows += _part("planning", planning_rows)
+    if options.only in (None, "stacks"):
+        rows += _part("stacks", stack_rows)
     if options.only in (None, *ON_AN_ENGINE):
         rows += _on_an_engine(quick=options.quick, only=options.only)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
@@ -72,6 +76,9 @@ def _on_an_engine(*, quick: bool, only: str | None) -> list[Row]:
             engine.clean()
         if only in (None, "sessions"):
             rows += _part("sessions", lambda: _sessions(engine, quick=quick))
+            engine.clean()
+        if only in (None, "relay"):
+            rows += _part("relay", lambda: _relay(engine, quick=quick))
             engine.clean()
         if only in (None, "idle"):
             rows += _part("idle", lambda: _idle(engine, quick=quick))
@@ -123,6 +130,14 @@ def _sessions(engine: PrivateEngine, *, quick: bool) -> list[Row]:
     trailer = RunningTrailer(engine.url)
     try:
         return session_rows(engine, trailer.start(), quick=quick)
+    finally:
+        trailer.destroy()
+
+
+def _relay(engine: PrivateEngine, *, quick: bool) -> list[Row]:
+    trailer = RunningTrailer(engine.url)
+    try:
+        return relay_rows(engine, trailer.start(), quick=quick)
     finally:
         trailer.destroy()
 

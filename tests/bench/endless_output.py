@@ -51,8 +51,8 @@ def endless_rows(trailer: RunningTrailer, seconds: float) -> list[Row]:
     return [
         Row("endless output: agent grew", (flood.peak - before) / MIB, "MiB", 64, detail),
         Row("endless output: stored", stored / MIB, "MiB", 5.001, detail),
-        Row("endless output: longest pause of the page", max(flood.pauses), "ms", None, pause),
-        Row("endless output: a click is answered", max(flood.answers), "ms", None, click),
+        Row("endless output: longest pause of the page", max(flood.pauses), "ms", 1000, pause),
+        Row("endless output: a click is answered", max(flood.answers), "ms", 1000, click),
         Row("endless output: the page holds", held / MIB, "MiB", 100),
         Row("endless output: cancelled within", cancelled, "s", 5),
     ]
@@ -69,7 +69,7 @@ class Watched:
         self.answers: list[float] = []
         self.peak = 0
         page.goto(f"{user.trailer.url}/images/{self.image['id']}/")
-        page.locator(".log-line").first.wait_for()
+        page.locator("[data-log-text] .line").first.wait_for()
         start_pulse(page)
 
     def watch(self, seconds: float, memory: Callable[[], int]) -> Watched:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import tempfile
 import time
@@ -23,6 +24,18 @@ ROUNDS = 20
 # Rows that a workspace has at rest, with a heartbeat every 15 s and a week of hours.
 ROWS_KEPT = 2 * 3600 // 15 + 48 * 60 + 7 * 24
 ROWS_PER_DAY = 24 * 3600 // 15 + 24 * 60 + 24
+_BEGIN = 1_900_000_000
+# A busy one; columns that are not named here hold a 0.
+_SAMPLE = {
+    "cpu_percent": 12.34,
+    "memory_bytes": 123_456_789,
+    "memory_limit_bytes": 2**30,
+    "disk_write_rate": 4096,
+    "network_rx_rate": 150_000,
+    "network_tx_rate": 90_000,
+    "processes": 12,
+    "connections": 2.0,
+}
 
 
 def sampling_rows(engine: PrivateEngine, containers: int) -> list[Row]:
@@ -42,6 +55,7 @@ def sampling_rows(engine: PrivateEngine, containers: int) -> list[Row]:
     before: dict[str, Counters] = {}
     begun, started = process.cpu_times(), time.perf_counter()
     for _ in range(ROUNDS):
+        reader.forget_all_but({subject.container_id for subject in subjects})
         for subject in subjects:
             counters = reader.read(subject)
             assert counters is not None, "the containers' files cannot be seen"
@@ -59,22 +73,32 @@ def sampling_rows(engine: PrivateEngine, containers: int) -> list[Row]:
 
 
 def storage_rows() -> list[Row]:
-    """SQLite pages of the table of workspaces' samples, with its index."""
+    """SQLite pages of the table of workspaces' samples, as its model has it, with its index."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trailer.settings")
+    import django  # noqa: PLC0415 - after the measurements that need no server
+
+    django.setup()
+    from django.db import connection  # noqa: PLC0415
+
+    from workspaces.models import WorkspaceSample  # noqa: PLC0415
+
+    with connection.schema_editor(collect_sql=True, atomic=False) as editor:
+        editor.create_model(WorkspaceSample)
+    columns = [f.column for f in WorkspaceSample._meta.concrete_fields if f.column]
+    values = ", ".join(f":{column}" for column in columns)
+    table = WorkspaceSample._meta.db_table
     rows = 20_000
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "samples.sqlite3"
         with closing(sqlite3.connect(path)) as database:
-            database.execute(
-                "CREATE TABLE s (resolution smallint unsigned NOT NULL, at bigint NOT NULL,"
-                " workspace_id char(32) NOT NULL, cpu_percent real, memory_bytes bigint,"
-                " memory_limit_bytes bigint, disk_read_rate bigint, disk_write_rate bigint,"
-                " network_rx_rate bigint, network_tx_rate bigint, processes integer,"
-                " PRIMARY KEY (workspace_id, resolution, at))"
-            )
+            database.executescript("\n".join(editor.collected_sql))
             database.executemany(
-                "INSERT INTO s VALUES (0, ?, ?, 12.34, 123456789, 1073741824, 0, 4096, 150000,"
-                " 90000, 12)",
-                ((1_900_000_000 + n, f"{n % 50:032x}") for n in range(rows)),
+                f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})",  # noqa: S608
+                (
+                    {**dict.fromkeys(columns, 0), **_SAMPLE, "at": _BEGIN + n}
+                    | {"workspace_id": f"{n % 50:032x}"}
+                    for n in range(rows)
+                ),
             )
             database.commit()
             database.execute("VACUUM")

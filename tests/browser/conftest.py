@@ -1,21 +1,42 @@
-"""The fixtures of the page tests: Playwright is loaded here and nowhere else."""
+"""The fixtures of the page tests: Playwright is loaded here and nowhere else.
+
+There are two servers. `pages_server` has no engine: tests pretend to be its agents. `trailer` has
+a real one. Starting is slow, so each is started once, and each has one window for all tests.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.pretend_agent import PretendAgent
-from tests.ground.fixtures_browser import browser, browser_context, page, page_errors
+from tests.e2e.scenario import User
+from tests.ground.browser import WINDOW
+from tests.ground.fixtures_browser import (
+    PATIENCE_MS,
+    browser,
+    browser_context,
+    page,
+    page_errors,
+    watched_page,
+)
+from tests.ground.gitserver import GitServer
 from tests.ground.server import PASSWORD, USERNAME, RunningTrailer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    import docker
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+    from tests.ground.engine import PrivateEngine
 
 __all__ = ["browser", "browser_context", "page", "page_errors"]
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -35,21 +56,114 @@ def agent(pages_server: RunningTrailer) -> PretendAgent:
 
 
 @pytest.fixture(scope="session")
-def session_cookies(browser: Browser, pages_server: RunningTrailer) -> list[Any]:
-    """The administrator's session, made once: checking a password is slow by design."""
-    context = browser.new_context()
-    sign_in(context.new_page(), pages_server)
-    cookies = context.cookies()
-    context.close()
-    return cookies
+def pages_window(browser: Browser, pages_server: RunningTrailer) -> Iterator[Window]:
+    with Window.opened(browser, pages_server) as window:
+        yield window
 
 
 @pytest.fixture
-def signed_in(page: Page, pages_server: RunningTrailer, session_cookies: list[Any]) -> Page:
-    """A page of the administrator, on the dashboard."""
-    page.context.add_cookies(session_cookies)
-    page.goto(f"{pages_server.url}/")
-    return page
+def signed_in(
+    pages_window: Window, page_errors: list[str], request: pytest.FixtureRequest
+) -> Iterator[Page]:
+    """An empty page of the administrator, whose agents are pretended."""
+    with pages_window.page(page_errors, request.node) as opened:
+        yield opened
+
+
+@pytest.fixture
+def dashboard(signed_in: Page, pages_server: RunningTrailer) -> Page:
+    """The administrator's page, on the dashboard."""
+    signed_in.goto(f"{pages_server.url}/")
+    return signed_in
+
+
+@pytest.fixture(scope="session")
+def git_server() -> Iterator[GitServer]:
+    server = GitServer()
+    try:
+        yield server.start()
+    finally:
+        server.destroy()
+
+
+@pytest.fixture(scope="session")
+def engine_server(engine: PrivateEngine, git_server: GitServer) -> Iterator[RunningTrailer]:
+    server = RunningTrailer(engine.url, {"TRAILER_GIT_ALLOW": git_server.allow})
+    try:
+        yield server.start()
+    finally:
+        server.destroy()
+
+
+@pytest.fixture(scope="session")
+def engine_docker(engine: PrivateEngine) -> Iterator[docker.DockerClient]:
+    """A client of the engine that `trailer` works on."""
+    with closing(engine.client()) as client:
+        yield client
+
+
+@pytest.fixture
+def trailer(
+    engine_server: RunningTrailer, engine_docker: docker.DockerClient
+) -> Iterator[RunningTrailer]:
+    """The whole product on a real engine; what a test makes is gone after it."""
+    user = User(engine_server)
+    user.online_host()
+    yield engine_server
+    user.clear(engine_docker)
+
+
+@pytest.fixture(scope="session")
+def engine_window(browser: Browser, engine_server: RunningTrailer) -> Iterator[Window]:
+    with Window.opened(browser, engine_server) as window:
+        yield window
+
+
+@pytest.fixture
+def on_engine(
+    engine_window: Window,
+    trailer: RunningTrailer,
+    page_errors: list[str],
+    request: pytest.FixtureRequest,
+) -> Iterator[Page]:
+    """The administrator's page of the product on a real engine, on the dashboard."""
+    with engine_window.page(page_errors, request.node) as opened:
+        opened.goto(f"{trailer.url}/")
+        yield opened
+
+
+class Window:
+    """Pages of one signed-in administrator: a new window each time would fetch every script anew,
+    and check the password, which is slow by design.
+    """
+
+    def __init__(self, context: BrowserContext, server: RunningTrailer) -> None:
+        self._context = context
+        self._server = server
+        sign_in(context.new_page(), server).close()
+        self.cookies = context.cookies()
+
+    @classmethod
+    @contextmanager
+    def opened(cls, browser: Browser, server: RunningTrailer) -> Iterator[Window]:
+        # Drawing a moving badge sixty times a second takes a core that the tests need.
+        context = browser.new_context(
+            viewport={"width": WINDOW["width"], "height": WINDOW["height"]},
+            reduced_motion="reduce",
+        )
+        yield cls(context, server)
+        context.close()
+
+    @contextmanager
+    def page(self, page_errors: list[str], test: pytest.Item) -> Iterator[Page]:
+        """A page that remembers nothing of those before it, but that somebody is signed in."""
+        self._context.clear_cookies()
+        self._context.add_cookies(self.cookies)  # type: ignore[arg-type]
+        with watched_page(self._context, page_errors, test) as opened:
+            forget = {"origin": self._server.url, "storageTypes": "local_storage"}
+            self._context.new_cdp_session(opened).send("Storage.clearDataForOrigin", forget)
+            yield opened
+        opened.close()
 
 
 def sign_in(page: Page, server: RunningTrailer) -> Page:
@@ -59,8 +173,3 @@ def sign_in(page: Page, server: RunningTrailer) -> Page:
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{server.url}/")
     return page
-
-
-def assert_no_errors(page_errors: list[str]) -> None:
-    """The engine of another test changes the machine's network, which cuts requests off."""
-    assert [text for text in page_errors if "ERR_NETWORK_CHANGED" not in text] == []

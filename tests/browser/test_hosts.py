@@ -1,68 +1,23 @@
-"""Pages of hosts: charts, bars, the waterfall of cycles, enrolment and settings, live."""
+"""Pages of hosts: charts, bars, the waterfall of cycles and settings, live."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, expect
 
-from agent.protocol.metrics import GpuSample, HostSample, Metrics, WorkspaceSample
-from agent.protocol.report import CycleReport, Leftover, LeftoversReport, StepReport
-from agent.protocol.session import Gpu
+from agent.protocol.report import Leftover, LeftoversReport
 from tests.browser.accessibility import serious_violations
-from tests.browser.conftest import assert_no_errors
+from tests.browser.host_figures import GIB, cycle, drawn, metrics, sampled, step
 from tests.browser.pretend_agent import PretendAgent
-from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
     from tests.ground.server import RunningTrailer
 
-GIB = 1024**3
 # Of what these pages draw; the frame of every page has its own test.
 RULES = ("color-contrast", "aria-meter-name", "role-img-alt", "svg-img-alt", "summary-name")
-
-
-def metrics(cpu: float, workspace: Any = None) -> Metrics:
-    use: tuple[WorkspaceSample, ...] = ()
-    if workspace is not None:
-        use = (
-            WorkspaceSample(
-                workspace_id=workspace["id"],
-                cpu_percent=cpu * 2,
-                memory_bytes=GIB,
-                memory_limit_bytes=4 * GIB,
-                network_rx_rate=5e4,
-            ),
-        )
-    host = HostSample(
-        cpu_percent=cpu,
-        memory_bytes=4 * GIB,
-        memory_total_bytes=16 * GIB,
-        disk_used_bytes=97,
-        disk_total_bytes=100,
-        network_rx_rate=2e6,
-        network_tx_rate=1e5,
-        load=0.5,
-        processes=120,
-    )
-    gpu = GpuSample(id="GPU-1", utilization_percent=80.0, memory_bytes=GIB, memory_total_bytes=GIB)
-    return Metrics(host=host, gpus=(gpu,), workspaces=use)
-
-
-def sampled(agent: PretendAgent, number: int, cpu: float, workspace: Any = None) -> None:
-    """Beat until the host has that many samples: one second keeps one."""
-
-    def enough() -> bool:
-        agent.beat(
-            metrics=metrics(cpu, workspace),
-            gpus=(Gpu(id="GPU-1", name="A100", memory_bytes=40 * GIB),),
-            agent_time=datetime.now(UTC).isoformat(),
-        )
-        return bool(agent.read(f"/hosts/{agent.host['id']}/metrics/")["count"] >= number)
-
-    eventually(enough, interval=0.4)
 
 
 def test_a_host_shows_what_is_in_use_and_follows_its_agent(
@@ -102,47 +57,7 @@ def test_a_host_shows_what_is_in_use_and_follows_its_agent(
     expect(row.locator('[data-meter="cpu"]')).to_contain_text("150 %")
     expect(row.locator('[data-meter="memory"]')).to_contain_text("1 GiB")
     assert page.evaluate("window.notReloaded === true")
-    assert_no_errors(page_errors)
-
-
-def drawn(page: Page) -> bool:
-    """Whether the first chart's canvas holds anything but nothing."""
-    return bool(
-        page.evaluate(
-            """() => {
-              const canvas = document.querySelector(".chart canvas");
-              const { width, height } = canvas;
-              const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
-              return data.some((value) => value !== 0);
-            }"""
-        )
-    )
-
-
-def cycle(number: int, *steps: StepReport, began: datetime, seconds: float) -> CycleReport:
-    return CycleReport(
-        seq=0,
-        number=number,
-        trigger="state",
-        started_at=began.isoformat(),
-        finished_at=(began + timedelta(seconds=seconds)).isoformat(),
-        outcome="ok" if all(step.outcome == "ok" for step in steps) else "partial",
-        cleanup="done",
-        engine_calls=12,
-        steps=steps,
-    )
-
-
-def step(name: str, began: datetime, after: float, took: int, **fields: Any) -> StepReport:
-    return StepReport(
-        step=name,
-        resource="workspace",
-        name="web",
-        cause="image changed from app:1 to app:2",
-        started_at=(began + timedelta(seconds=after)).isoformat(),
-        duration_ms=took,
-        **{"outcome": "ok", **fields},
-    )
+    assert page_errors == []
 
 
 def test_the_waterfall_shows_each_step_and_stays_open_when_more_comes(
@@ -178,7 +93,7 @@ def test_the_waterfall_shows_each_step_and_stays_open_when_more_comes(
     expect(page.locator("details.cycle", has_text="#8")).to_be_visible()
     expect(lanes.nth(1)).to_be_visible()
     assert serious_violations(page, *RULES) == []
-    assert_no_errors(page_errors)
+    assert page_errors == []
 
 
 def test_leftovers_are_listed_with_the_reason(signed_in: Page, agent: PretendAgent) -> None:
@@ -188,28 +103,6 @@ def test_leftovers_are_listed_with_the_reason(signed_in: Page, agent: PretendAge
     row = signed_in.get_by_role("row", name="postgres")
     expect(row).to_contain_text("Made by somebody else.")
     expect(row).to_contain_text("abababababab")
-
-
-def test_the_enrol_dialog_turns_green_when_the_agent_comes(
-    signed_in: Page, pages_server: RunningTrailer, page_errors: list[str]
-) -> None:
-    page, agent = signed_in, PretendAgent(pages_server)
-    page.goto(f"{pages_server.url}/hosts/{agent.host['id']}/")
-    expect(page.get_by_text("Not connected yet")).to_be_visible()
-    page.get_by_role("button", name="Connect agent").click()
-    command = page.locator("[data-enrol-command]")
-    expect(command).to_contain_text("docker run -d --name trailer-agent")
-    line = command.inner_text()
-    token = line.split("TRAILER_ENROLMENT_TOKEN=")[1].split()[0]
-    wait = page.locator("[data-enrol-wait]")
-    expect(wait).to_contain_text("Waiting")
-    agent.connect(token)
-    expect(wait).to_contain_text("Connected")
-    expect(wait).to_have_class("notice notice-green")
-    # Behind the dialog the page has become that of a connected host.
-    expect(page.locator(f'[data-chart="host:{agent.host["id"]}"]')).to_have_count(1)
-    expect(page.get_by_text("No samples in this time")).to_have_count(1)
-    assert_no_errors(page_errors)
 
 
 def test_settings_are_saved_and_reach_the_agent(signed_in: Page, agent: PretendAgent) -> None:

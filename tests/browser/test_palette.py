@@ -1,71 +1,73 @@
-"""The command palette: opened, steered and used with the keyboard alone."""
+"""The command palette and answers that come late; in use it is in test_on_an_engine.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import Page, expect
-
-from tests.browser.conftest import assert_no_errors
+from playwright.sync_api import Page, Route, expect
 
 if TYPE_CHECKING:
     from tests.browser.pretend_agent import PretendAgent
 
 
-def test_the_palette_finds_goes_and_acts_without_a_mouse(
-    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+def test_an_answer_that_comes_late_leaves_the_choice_where_it_is(
+    dashboard: Page, agent: PretendAgent, page_errors: list[str]
 ) -> None:
-    page = signed_in
-    workspace = agent.workspace(name="palette-one")
-    agent.workspace(name="palette-two", image=workspace["image"])
-    agent.says_workspace(workspace, "running")
+    page = dashboard
+    workspace = agent.workspace(name="tardy-one")
+    agent.workspace(name="tardy-two", image=workspace["image"])
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/search/?q=tardy-", hold)
     palette = page.get_by_role("dialog", name="Search everything")
-    box = palette.get_by_role("combobox")
     chosen = palette.locator('[role="option"][aria-selected="true"]')
 
-    page.keyboard.press("/")
-    expect(box).to_be_focused()
-    expect(palette.get_by_role("option", name="New workspace")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(palette).to_be_hidden()
-
     page.keyboard.press("Control+k")
-    page.keyboard.type("palette")
-    expect(palette.get_by_role("option", name="palette-two").first).to_be_visible()
-    expect(chosen).to_contain_text("palette-one")
+    page.keyboard.type("tardy")
+    expect(chosen).to_contain_text("tardy-one")
+    with page.expect_request("**/search/?q=tardy-"):
+        page.keyboard.type("-")
     page.keyboard.press("ArrowDown")
-    expect(chosen).to_contain_text("palette-two")
-    assert box.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
-    page.keyboard.press("ArrowUp")
+    expect(chosen).to_contain_text("tardy-two")
+    chosen.evaluate("row => row.classList.add('older')")
+    held[0].continue_()
+    expect(palette.locator(".older")).to_have_count(0)
+    expect(chosen).to_contain_text("tardy-two")
+    page.keyboard.press("Escape")
+
+    # Enter means what is typed, not what was found for the letters before.
+    with page.expect_request("**/search/?q=tardy"):
+        page.keyboard.press("Control+k")
+        page.keyboard.type("tardy")
+    expect(chosen).to_contain_text("tardy-one")
+    with page.expect_request("**/search/?q=tardy-"):
+        page.keyboard.type("-")
+    page.keyboard.type("two")
     page.keyboard.press("Enter")
-    page.wait_for_url(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
+    page.wait_for_url("**/workspaces/*/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("tardy-two")
 
-    page.evaluate("window.notReloaded = true")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("stop palette-one")
-    expect(chosen).to_contain_text("Stop palette-one")
-    page.keyboard.press("Enter")
-    expect(page.locator(".toast")).to_contain_text("Stop palette-one: requested.")
-    shown = page.locator(f'[data-resource="workspace:{workspace["id"]}"]')
-    expect(shown).to_have_text("Stopping")
-    assert agent.read(f"/workspaces/{workspace['id']}/")["desired_state"] == "stopped"
-    assert page.evaluate("window.notReloaded")
-
-    _leaves_fields_alone(page, agent, workspace["id"])
-    assert_no_errors([text for text in page_errors if "/ws/workspaces/" not in text])
+    assert page_errors == []
+    _let_an_error_come_late(page)
 
 
-def _leaves_fields_alone(page: Page, agent: PretendAgent, workspace_id: str) -> None:
-    palette = page.get_by_role("dialog", name="Search everything")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("logs palette-one")
-    chosen = palette.locator('[role="option"][aria-selected="true"]')
-    expect(chosen).to_contain_text("Logs of palette-one")
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"{agent.trailer.url}/workspaces/{workspace_id}/?tab=logs")
-    page.get_by_label("Search the logs").focus()
-    page.keyboard.type("/")
-    expect(palette).to_be_hidden()
-    page.keyboard.press("Control+k")
-    page.keyboard.type("zzz-nothing")
-    expect(palette).to_contain_text("Nothing fits")
+def _let_an_error_come_late(page: Page) -> None:
+    """It is no answer to what is typed now."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/search/?q=tardy-", hold)
+    chosen = page.get_by_role("dialog").locator('[role="option"][aria-selected="true"]')
+    with page.expect_request("**/search/?q=tardy-"):
+        page.keyboard.press("Control+k")
+        page.keyboard.type("tardy-")
+    page.keyboard.type("two")
+    expect(chosen).to_contain_text("tardy-two")
+    with page.expect_response("**/search/?q=tardy-"):
+        held[-1].fulfill(status=503, json={"message": "Too late."})
+    expect(chosen).to_contain_text("tardy-two")

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import assert_no_errors
-
 if TYPE_CHECKING:
     from tests.browser.pretend_agent import PretendAgent
 
@@ -50,7 +48,7 @@ def test_a_credential_is_added_tried_changed_and_tried_again(
     agent.says_registry(wish["id"], accepted=True)
     expect(badge).to_have_text("Accepted")
     expect(row).to_contain_text(f"Host {agent.host['name']} signed in.")
-    assert_no_errors(page_errors)
+    assert page_errors == []
 
 
 def try_it(page: Page, agent: PretendAgent, server: str) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 
-from tests.browser.conftest import assert_no_errors
+from tests.browser.accessibility import serious_violations
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
@@ -33,7 +33,11 @@ class ScriptedHost:
         self.queries.append(parse_qs(urlparse(socket.url).query))
         socket.on_message(self._receive)
         socket.on_close(lambda code, reason: self.closed.append(code))
-        socket.send(json.dumps({"session": "s-1"}))
+        if "/attach/" in socket.url:
+            # The main process is nobody's session: there is none to come back to.
+            socket.send(json.dumps({"container": "a" * 64}))
+        else:
+            socket.send(json.dumps({"session": "s-1"}))
         again = "session" in self.queries[-1]
         socket.send(b"what was here before$ " if again else b"\x1b[38;2;255;128;0mready\x1b[0m$ ")
 
@@ -113,7 +117,7 @@ def test_a_terminal_is_typed_into_resized_lost_found_and_ended(
     page.get_by_role("tab", name="Overview").click()
     expect(terminal).to_have_count(0)
     told(page, lambda: scripted.closed[-1:] == [1000], "the session was not left")
-    assert_no_errors(page_errors)
+    assert page_errors == []
 
 
 def _type_and_resize(page: Page, scripted: ScriptedHost, rows: Locator) -> None:
@@ -141,8 +145,21 @@ def _choose_what_to_open(page: Page, scripted: ScriptedHost, terminal: Locator) 
         lambda: scripted.queries[-1].get("cmd") == ["python3", "-c", "print(1)"],
         "the command was not asked for",
     )
+    scripted.socket.send(json.dumps({"exit": 0}))
+    scripted.socket.close(code=1000)
+    expect(terminal.get_by_role("alert")).to_contain_text("exit code 0")
     terminal.get_by_label("What to open").select_option("attach")
     told(page, lambda: "/attach/" in scripted.socket.url, "no attach")
+    expect(terminal.locator("[data-terminal-state]")).to_have_text("connected")
+    scripted.typed = b""
+    page.keyboard.type("for the main process")
+    told(page, lambda: scripted.typed == b"for the main process", "attach takes no keys")
+    # What the main process printed before does not come again, so the screen stays.
+    opened = len(scripted.sockets)
+    scripted.socket.close(code=1012)
+    told(page, lambda: len(scripted.sockets) > opened, "no second attach")
+    expect(terminal.locator("[data-terminal-state]")).to_have_text("connected")
+    expect(terminal.locator(".xterm-rows")).to_contain_text("for the main process")
 
 
 def test_a_terminal_waits_for_its_workspace_and_tells_a_refusal(
@@ -161,3 +178,33 @@ def test_a_terminal_waits_for_its_workspace_and_tells_a_refusal(
     scripted.socket.close(code=1011)
     expect(terminal.get_by_role("alert")).to_contain_text("There is no bash")
     expect(terminal.get_by_role("button", name="Start again")).to_be_visible()
+
+
+def test_a_snapshot_leaves_the_shell_open_and_a_new_choice_opens_one(
+    signed_in: Page, agent: PretendAgent, scripted: ScriptedHost
+) -> None:
+    page = signed_in
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/xterm.mjs", hold)
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running", container_id="c" * 64)
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/?tab=terminal")
+    terminal = page.locator("[data-terminal]")
+    told(page, lambda: held != [], "the terminal's script was not asked for")
+    terminal.get_by_label("What to open").select_option("bash")
+    for route in held:
+        route.continue_()
+    expect(terminal.locator(".xterm-rows")).to_contain_text("ready$")
+    badge = page.locator(f'[data-resource="workspace:{workspace["id"]}"]')
+    for status in ("snapshotting", "running"):
+        agent.says_workspace(workspace, status, container_id="c" * 64)
+        expect(badge).to_have_attribute("data-status", status)
+    assert serious_violations(page, within=".terminal") == []
+    page.keyboard.type("still here")
+    expect(terminal.locator(".xterm-rows")).to_contain_text("still here")
+    assert [query.get("cmd") for query in scripted.queries] == [["bash"]]
+    assert scripted.closed == []

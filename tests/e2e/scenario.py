@@ -8,6 +8,8 @@ from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
+    import docker
+
     from tests.ground.server import RunningTrailer
 
 
@@ -73,6 +75,23 @@ class User:
 
     def running(self, name: str, **fields: Any) -> Any:
         return self.wait_for(self.workspace(name, **fields), "running")
+
+    def clear(self, client: docker.DockerClient) -> None:
+        """Delete everything that can be made, and wait until the agent has removed it."""
+        names = []
+        for kind in ("stacks", "workspaces", "images", "registries", "networks", "volumes"):
+            for found in self.get(f"/{kind}/?page_size=500")["results"]:
+                confirmed = f"?confirm={found['name']}" if kind == "volumes" else ""
+                # A stack takes its workspaces with it, perhaps just now.
+                reply = self.trailer.api("DELETE", f"/{kind}/{found['id']}/{confirmed}")
+                assert reply.status_code in {204, 404}, reply.text
+                names.append(found.get("container_name", ""))
+
+        def gone() -> bool:
+            left = {name for found in client.api.containers(all=True) for name in found["Names"]}
+            return not left & {f"/{name}" for name in names}
+
+        eventually(gone, 60, "a container was left")
 
     # --- images ---
 

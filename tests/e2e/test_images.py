@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import requests
 
 from tests.e2e.scenario import User
 from tests.engine.snapshot_scene import images_with
-from tests.ground.images import BUSYBOX, HTTPD, push
+from tests.ground.images import BUSYBOX, HTTPD, push, root_filesystem
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
@@ -55,6 +56,31 @@ def test_a_build_is_read_while_it_runs_and_without_a_gap(user: User) -> None:
     finished = user.wait_for_image(image, "finished")
     assert finished["size_bytes"] > 0
     assert user.build_log(image)[0] == text
+
+
+def test_a_log_is_read_on_over_a_restart_of_the_server_without_a_gap(
+    user: User, running_trailer: RunningTrailer
+) -> None:
+    """The agent goes with it, and the next one runs the build again: its output follows."""
+    image = user.built_image("restarted", SLOW.replace("\nRUN", "\nENV WHICH=restarted\nRUN"))
+    text, offset = "", 0
+
+    def read(word: str) -> bool:
+        nonlocal text, offset
+        piece, offset, complete = user.build_log(image, offset)
+        text += piece
+        return complete if word == "the end" else word in text.splitlines()
+
+    eventually(lambda: read("first-line"), 30, "it never began")
+    running_trailer.restart()
+    eventually(lambda: read("the end"), 60, "the log has no end")
+    user.wait_for_image(image, "finished")
+    assert user.build_log(image)[0] == text, "what was read in pieces is not the log"
+    wanted = ["first-line", "second-line", "third-line"]
+    before, _, again = text.rpartition("Step 1/")
+    seen = [line for line in before.splitlines() if line in wanted]
+    assert seen == wanted[: len(seen)] != wanted, text
+    assert [line for line in again.splitlines() if line in wanted] == wanted, text
 
 
 def test_a_cancel_ends_the_engines_work_and_a_fixed_build_succeeds(
@@ -136,20 +162,43 @@ def test_a_private_registry_gives_and_takes_with_the_right_password_only(
     engine_client.api.remove_image(reference)
 
 
+def push_new(client: docker.DockerClient, reference: str) -> str:
+    """An image that is in the registry and nowhere else."""
+    repository, _, tag = reference.rpartition(":")
+    changes = ["ENV PATH=/bin", "ENV WHICH=first"]
+    client.api.import_image_from_data(
+        root_filesystem(), repository=repository, tag=tag, changes=changes
+    )
+    digest = push(client, reference, reference)
+    client.api.remove_image(reference)
+    return digest
+
+
+def move_tag(registry: LocalRegistry, name: str, digest: str) -> None:
+    """In the registry alone: a host that pushes under its own name has the new one already."""
+    manifests = f"http://{registry.address}/v2/{name}/manifests"
+    kind = "application/vnd.docker.distribution.manifest.v2+json"
+    found = requests.get(f"{manifests}/{digest}", headers={"Accept": kind}, timeout=10)
+    assert found.ok, found.text
+    put = requests.put(
+        f"{manifests}/1", data=found.content, headers={"Content-Type": kind}, timeout=10
+    )
+    assert put.ok, put.text
+
+
 def test_a_moved_tag_replaces_the_workspace_after_the_download(
     user: User, engine_client: docker.DockerClient, registry: LocalRegistry
 ) -> None:
     reference = registry.reference("team/moving-e2e")
-    first = push(engine_client, BUSYBOX, reference)
+    first = push_new(engine_client, reference)
     image = user.pulled_image("moving", reference, update_policy="always")
     user.wait_for_image(image, "finished")
     workspace = user.running("follower", image=image["id"])
     old = workspace["container_id"]
     held = user.get(f"/images/{image['id']}/")["engine_id"]
-    second = push(engine_client, HTTPD, reference)
-    # The host itself still has the first one under that name.
-    engine_client.images.get(held).tag(reference)
+    second = push(engine_client, HTTPD, registry.reference("team/moving-e2e", "2"))
     assert second != first
+    move_tag(registry, "team/moving-e2e", second)
     user.post(f"/images/{image['id']}/check/")
 
     def replaced() -> bool:
@@ -165,12 +214,23 @@ def test_a_moved_tag_replaces_the_workspace_after_the_download(
     assert "image" in events["replace"]
     builds = user.get(f"/images/{image['id']}/builds/")["results"]
     assert [row["trigger"] for row in builds] == ["update", "created"]
+
+    def step() -> Any:
+        cycles = user.get(f"/hosts/{image['host']}/cycles/")["results"]
+        steps = [step for cycle in cycles for step in cycle["steps"]]
+        return next((one for one in steps if one["step"] == "remove_superseded"), None)
+
+    done = eventually(step, 20, "what it replaced stays")
+    assert (done["name"], done["outcome"]) == ("moving", "ok")
+    assert "superseded by a newer pull; at most" in done["cause"]
+    assert held not in {found["Id"] for found in engine_client.api.images(all=True)}
     user.delete(f"/workspaces/{workspace['id']}/")
     eventually(lambda: engine_client.api.containers(all=True) == [], 20, "it stays")
     engine_client.api.remove_image(reference)
+    engine_client.api.remove_image(registry.reference("team/moving-e2e", "2"))
 
 
-def test_a_snapshot_becomes_an_image_and_a_new_workspace_has_its_files(
+def test_a_snapshot_becomes_an_image_that_is_started_restored_and_cloned(
     user: User, engine_client: docker.DockerClient
 ) -> None:
     workspace = user.running("origin", secret_env={"TOKEN": "hunter2-secret"})
@@ -193,3 +253,19 @@ def test_a_snapshot_becomes_an_image_and_a_new_workspace_has_its_files(
     text, _, complete = user.build_log(image)
     assert complete
     assert "Committing container" in text
+
+    container.exec_run(["sh", "-c", "echo spoiled > /word"])
+    user.patch(f"/workspaces/{workspace['id']}/", {"image": image["id"]})
+    user.wait_for(workspace, "running")
+    restored = engine_client.containers.get("trailer-origin")
+    assert restored.id != container.id
+    assert restored.exec_run(["cat", "/word"]).output == b"kept\n"
+    twin = user.post(f"/workspaces/{workspace['id']}/clone/", {"name": "twin"})
+    user.wait_for(twin, "running")
+    cloned = engine_client.containers.get("trailer-twin")
+    assert cloned.exec_run(["cat", "/word"]).output == b"kept\n"
+    assert cloned.labels["trailer.workspace"] == twin["id"]
+    # The agent would heal what is taken from under its workspaces.
+    for made in (workspace, copy, twin):
+        user.delete(f"/workspaces/{made['id']}/")
+    eventually(lambda: engine_client.api.containers(all=True) == [], 20, "it stays")

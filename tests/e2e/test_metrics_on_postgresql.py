@@ -1,4 +1,4 @@
-"""Samples on PostgreSQL: the tests of their storage once more, on the other database."""
+"""What depends on the database, once more on PostgreSQL: samples, the audit, races."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("tests/hosts/test_metrics_record.py", "tests/hosts/test_metrics_rollup.py")
+FILES = (
+    "tests/hosts/test_metrics_record.py",
+    "tests/hosts/test_metrics_rollup.py",
+    "tests/trailer/test_audit.py",
+    "tests/workspaces/stacks/test_race.py",
+    "tests/workspaces/test_quotas.py::test_parallel_requests_do_not_slip_past_a_quota",
+)
 
 
-def test_samples_are_written_gathered_and_read_on_postgresql(postgres_url: str) -> None:
+def test_samples_and_quotas_hold_on_postgresql(postgres_url: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", *FILES],
         cwd=ROOT,

@@ -53,14 +53,20 @@ def test_a_log_is_followed_over_a_restart_and_a_replacement_and_read_back(
         missing = trailer.api("GET", f"/workspaces/{workspace['id']}/logs/?previous=1")
         assert missing.status_code == 404
         assert "earlier container" in missing.json()["message"]
+        mark = len(socket.output)
         user.post(f"/workspaces/{workspace['id']}/redeploy/")
         eventually(lambda: len(socket.words) == 3, 20, "the new container was not announced")
         second = socket.words[2]["container"]
         assert second != first
         assert user.wait_for(workspace, "running")["container_id"] == second
+        eventually(
+            lambda: b"line-4\n" in socket.output[mark:].partition(b"line-1\n")[2],
+            15,
+            "the new container says nothing",
+        )
 
     whole = trailer.api("GET", f"/workspaces/{workspace['id']}/logs/")
-    assert whole.status_code == 200
+    assert whole.status_code == 200, whole.text
     assert whole.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert whole.text.splitlines()[0] == "line-1"
     newest = trailer.api("GET", f"/workspaces/{workspace['id']}/logs/?tail=2&timestamps=1")

@@ -164,14 +164,14 @@ def test_workspaces_run_on_while_the_server_is_away_and_statuses_arrive_later(
     workspace = user.running("steady")
     started = engine_client.containers.get("trailer-steady").attrs["State"]["StartedAt"]
     # Stopped in the middle of its work: no answer that the agent waits for is left out.
-    for number in range(4):
-        user.workspace(f"busy-{number}")
+    busy = [user.workspace(f"busy-{number}") for number in range(4)]
     assert running_trailer.stop() == 0
     assert engine_client.containers.get("trailer-steady").status == "running"
     running_trailer.start()
     user.online_host()
     user.patch(f"/workspaces/{workspace['id']}/", {"description": "still here"})
-    user.wait_for(workspace, "running")
+    for each in (workspace, *busy):
+        user.wait_for(each, "running")
     assert engine_client.containers.get("trailer-steady").attrs["State"]["StartedAt"] == started
 
 

@@ -31,7 +31,10 @@ def test_without_a_password_one_is_generated_and_printed_only_once(
     trailer_factory: Callable[..., RunningTrailer], clean_engine: PrivateEngine
 ) -> None:
     server = trailer_factory(
-        clean_engine.url, TRAILER_ADMIN_PASSWORD="", TRAILER_EMBEDDED_AGENT="0"
+        clean_engine.url,
+        from_nothing=True,
+        TRAILER_ADMIN_PASSWORD="",
+        TRAILER_EMBEDDED_AGENT="0",
     )
     shown = re.search(r"Password:\s+(\S+)", server.log())
     assert shown is not None, server.log()

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.agent.fake_server import FakeServer
+from tests.engine.agent_inside import AgentInside
 from tests.engine.agent_process import AgentProcess
 from tests.engine.agent_scene import Launch
+from tests.engine.desired_host import DesiredHost
 from tests.ground.engine import PrivateEngine
+from tests.ground.proxy import DockerApiProxy
 
 
 @pytest.fixture
@@ -16,6 +19,22 @@ def server() -> Iterator[FakeServer]:
     fake = FakeServer().start()
     yield fake
     fake.stop()
+
+
+@pytest.fixture
+def host() -> Iterator[DesiredHost]:
+    """A host as it should be, told by a fake server."""
+    desired = DesiredHost()
+    yield desired
+    desired.close()
+
+
+@pytest.fixture
+def agent(host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path) -> Iterator[AgentInside]:
+    """Its agent, in this process, on the clean engine."""
+    inside = AgentInside(host, proxy.url, tmp_path).start()
+    yield inside
+    inside.stop()
 
 
 @pytest.fixture

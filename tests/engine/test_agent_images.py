@@ -1,5 +1,8 @@
 """Pulls and builds by the real agent: passwords, logs, cancel, images that go and come back."""
 
+from contextlib import suppress
+from pathlib import Path
+
 import docker
 
 from agent.protocol.spec import WorkspaceSpec
@@ -7,11 +10,23 @@ from agent.protocol.state import DesiredBuild, RegistryCredential
 from tests.agent.documents import image, tombstone
 from tests.agent.fake_server import FakeServer
 from tests.engine.agent_scene import START, Launch, busybox, running, sleeper, state_of
+from tests.engine.snapshot_scene import images_with
+from tests.ground.cutter import CuttingRelay
 from tests.ground.images import BUSYBOX, push
 from tests.ground.registry import LocalRegistry
 from tests.ground.wait import eventually
 
 BUILT = "trailer/i-app:latest"
+CANARY = "canary-of-the-build-61c4"
+
+
+def command_lines() -> list[str]:
+    """Of every process, the engine's too: what `ps` shows to everybody on a machine."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(path.read_text(errors="replace"))
+    return found
 
 
 def ended(server: FakeServer, build_id: str, status: str) -> None:
@@ -94,13 +109,17 @@ def test_a_build_streams_its_log_and_a_rebuild_replaces_the_workspace(
         ref=BUILT,
         done=False,
         dockerfile=f"FROM {BUSYBOX}\nRUN echo one > /word; echo said-one",
+        credential=RegistryCredential(server="r.example.com", username="robot", password=CANARY),
     )
-    web = sleeper(image_ref=BUILT, image_id=first.id)
+    web = sleeper(image_ref=BUILT, image_id=first.id, secret_env={"PASSWORD": CANARY})
     server.desire(images=(first,), workspaces=(web,))
     launch()
     running(server)
     log = server.book.logs["b-app"]
     assert b"said-one" in log
+    assert CANARY.encode() not in log
+    assert images_with(engine_client, CANARY) == []
+    assert [line for line in command_lines() if CANARY in line] == []
     old = state_of(engine_client)[0]
     second = image(
         "app",
@@ -114,7 +133,12 @@ def test_a_build_streams_its_log_and_a_rebuild_replaces_the_workspace(
     assert state_of(engine_client)[0] == old
     result = server.build("b-2")
     assert result is not None
-    known = sleeper(image_ref=BUILT, image_id=first.id, image_engine_id=result.engine_id)
+    known = sleeper(
+        image_ref=BUILT,
+        image_id=first.id,
+        image_engine_id=result.engine_id,
+        secret_env={"PASSWORD": CANARY},
+    )
     assert isinstance(known.spec, WorkspaceSpec)
     server.desire(images=(image("app", kind="build", ref=BUILT),), workspaces=(known,))
     eventually(lambda: state_of(engine_client)[0] not in ("", old), START)
@@ -141,6 +165,43 @@ def test_a_cancelled_build_ends_on_the_engine(
     server.desire(images=(slow(cancel=True),))
     ended(server, "b-slow", "cancelled")
     eventually(lambda: engine_client.api.containers(all=True) == [], START)
+
+
+def test_a_cancelled_pull_ends_on_the_engine(
+    server: FakeServer,
+    launch: Launch,
+    engine_client: docker.DockerClient,
+    private_registry: LocalRegistry,
+) -> None:
+    work = engine_client.containers.create(
+        BUSYBOX, ["dd", "if=/dev/urandom", "of=/big", "bs=1M", "count=4"]
+    )
+    work.start()
+    work.wait()
+    made = str(work.commit().id)
+    work.remove()
+    pushed = private_registry.reference("team/slow")
+    push(engine_client, made, pushed, private_registry.auth)
+    engine_client.api.remove_image(pushed)
+    relay = CuttingRelay(private_registry.port).start()
+    relay.slow_after = 1024 * 1024
+    credential = RegistryCredential(server=relay.address, username="alice", password="s3cret")
+
+    def slow(*, cancel: bool) -> object:
+        build = DesiredBuild(id="b-slow", number=1, cancel=cancel)
+        ref = f"{relay.address}/team/slow:1"
+        return image("slow", ref=ref, credential=credential, build=build)
+
+    try:
+        server.desire(images=(slow(cancel=False),))
+        launch()
+        eventually(relay.crawls, START, f"no layer is fetched: {server.build('b-slow')}")
+        server.desire(images=(slow(cancel=True),))
+        eventually(lambda: not relay.crawls(), 5, "the engine goes on with the pull")
+        eventually(lambda: (b := server.build("b-slow")) and b.status == "cancelled", 5)
+        assert engine_client.api.images(f"{relay.address}/team/slow") == []
+    finally:
+        relay.stop()
 
 
 def test_a_crash_looping_workspace_says_so_with_its_last_words(

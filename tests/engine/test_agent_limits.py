@@ -120,10 +120,9 @@ def test_endless_output_does_not_grow_the_agent(
     assert grown < 64 * 2**20
     # At most a batch of 256 KiB in a quarter of a second.
     assert sent < 1.2 * 2**20 * (SECONDS_OF_YES + 5)
-    asked = time.monotonic()
+    # How soon, beside a flood, is a matter of free cores: tests/bench measures it.
     server.desire(images=(busybox(), build("yes", cancel=True)), workspaces=(sleeper(),))
     assert ended(server).status == "cancelled"
-    assert time.monotonic() - asked < 5
     eventually(lambda: len(engine_client.api.containers(all=True)) == 1, 5)
 
 

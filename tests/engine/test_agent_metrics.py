@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tests.ground.proxy import DockerApiProxy
 
 MIB = 1024 * 1024
-# Two busy loops want two CPUs; the limit below allows one.
+# Two busy loops want two CPUs; the limit allows so little that a busy machine still gives it.
+BURN_CPUS = 0.2
 BURN = ("sh", "-c", "trap 'kill $!; exit 0' TERM; (while :; do :; done) & while :; do :; done")
 HOLD = (
     "sh",
@@ -52,7 +53,7 @@ def test_busy_containers_are_measured_from_their_files(
     server.desire(
         images=(busybox(),),
         workspaces=(
-            sleeper("burner", command=BURN, cpus=1.0, memory_bytes=64 * MIB),
+            sleeper("burner", command=BURN, cpus=BURN_CPUS, memory_bytes=64 * MIB),
             sleeper("holder", command=HOLD, memory_bytes=128 * MIB),
         ),
     )
@@ -62,7 +63,7 @@ def test_busy_containers_are_measured_from_their_files(
 
     def burning() -> bool:
         sample = latest(server, "w-burner")
-        return sample.cpu_percent is not None and 50 < sample.cpu_percent < 130
+        return sample.cpu_percent is not None and 10 < sample.cpu_percent < 30
 
     eventually(burning, START, "the busy loop is not seen")
     holder = eventually(
@@ -90,10 +91,10 @@ def test_busy_containers_are_measured_from_their_files(
 
     def measured_again() -> bool:
         after = [s.cpu_percent for s in samples(server, "w-burner")[told:]]
-        return None in after and isinstance(after[-1], float) and after[-1] > 50
+        return None in after and isinstance(after[-1], float) and after[-1] > 10
 
     eventually(measured_again, START, "the restart is not seen")
-    assert all((s.cpu_percent or 0) < 200 for s in samples(server, "w-burner"))
+    assert all((s.cpu_percent or 0) < 40 for s in samples(server, "w-burner"))
 
 
 def _settled(proxy: DockerApiProxy) -> None:
@@ -111,7 +112,11 @@ def test_without_the_files_the_engine_is_asked_beside_the_heartbeat(
     clean_engine: PrivateEngine, engine_client: docker.DockerClient, tmp_path: Path
 ) -> None:
     made = engine_client.containers.run(
-        "trailer-test/busybox:1", list(BURN), detach=True, nano_cpus=10**9, name="burner"
+        "trailer-test/busybox:1",
+        list(BURN),
+        detach=True,
+        nano_cpus=int(BURN_CPUS * 10**9),
+        name="burner",
     )
     subject = Subject(workspace_id="w", container_id=str(made.id), pid=1, run="1")
     assert CgroupReader(proc=tmp_path, root=tmp_path).read(subject) is None
@@ -125,6 +130,6 @@ def test_without_the_files_the_engine_is_asked_beside_the_heartbeat(
     second = stats.latest((subject,))[subject.container_id]
     assert first.cpu_seconds is not None
     assert second.cpu_seconds is not None
-    assert 0.5 < (second.cpu_seconds - first.cpu_seconds) / (second.at - first.at) < 1.3
+    assert 0.1 < (second.cpu_seconds - first.cpu_seconds) / (second.at - first.at) < 0.3
     assert second.memory_bytes
     assert second.processes == 2

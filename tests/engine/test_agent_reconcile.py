@@ -64,7 +64,7 @@ def test_a_workspace_is_created_as_it_was_asked_for(
     assert {"A=1", "TOKEN=s3cret"} <= set(made["Config"]["Env"])
     assert made["Config"]["Hostname"] == "web"
     assert (host["NanoCpus"], host["Memory"], host["ShmSize"]) == (5 * 10**8, 2**26, 2**24)
-    assert host["RestartPolicy"]["Name"] == "unless-stopped"
+    assert (host["RestartPolicy"]["Name"], host["PidsLimit"]) == ("unless-stopped", 4096)
     assert set(made["NetworkSettings"]["Ports"]) == {"80/tcp", "53/udp"}
     mounts = {m["Destination"]: (m["Type"], m["RW"]) for m in made["Mounts"]}
     assert mounts == {"/data": ("volume", True), "/bind": ("bind", False)}

@@ -201,6 +201,37 @@ def test_a_build_uses_files_arguments_and_target(
     runtime.remove_image(build.ref)
 
 
+def test_what_is_wrong_with_a_dockerfile_is_told_by_its_own_lines(runtime: DockerRuntime) -> None:
+    build = BuildRequest(
+        ref="trailer/wrong:latest",
+        dockerfile=f"FROM {BUSYBOX}\nRUN true\nRUM true\n",
+        labels={"trailer.image": "i"},
+    )
+    with pytest.raises(EngineError, match="parse error line 3: unknown instruction: RUM"):
+        list(runtime.build_image(build, None))
+
+
+def test_the_step_of_the_labels_goes_unless_something_was_made_of_it(
+    runtime: DockerRuntime, engine_client: docker.DockerClient
+) -> None:
+    def build(ref: str, step: str) -> str:
+        text = f"FROM {BUSYBOX}\nRUN {step}\n"
+        request = BuildRequest(ref=ref, dockerfile=text, labels={"trailer.image": "step"})
+        outputs = list(runtime.build_image(request, None))
+        return next(output.labels_step for output in outputs if output.labels_step)
+
+    before = {found["Id"] for found in engine_client.api.images(all=True)}
+    step = build("trailer/step:latest", "exit 3")
+    assert len(engine_client.api.images(all=True)) == len(before) + 1
+    assert runtime.drop_step(step, patience=0)
+    assert runtime.drop_step(step, patience=0)
+    assert {found["Id"] for found in engine_client.api.images(all=True)} == before
+    step = build("trailer/step:latest", "true")
+    assert runtime.drop_step(step, patience=0)
+    assert runtime.inspect_image("trailer/step:latest").labels["trailer.image"] == "step"
+    runtime.remove_image("trailer/step:latest")
+
+
 def test_a_pull_needs_the_right_password_and_sends_it_nowhere_else(
     runtime: DockerRuntime,
     engine_client: docker.DockerClient,

@@ -12,32 +12,15 @@ from agent.protocol.spec import MountSpec
 from tests.agent.documents import tombstone
 from tests.agent.fake_server import HOST_ID, HOST_KEY
 from tests.engine.agent_inside import AgentInside, silent
-from tests.engine.desired_host import DesiredHost
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     import docker
 
+    from tests.engine.desired_host import DesiredHost
     from tests.ground.proxy import DockerApiProxy
 
 DATA = MountSpec(target="/data", source="trailer-data", volume_id="v-data")
-
-
-@pytest.fixture
-def host() -> Iterator[DesiredHost]:
-    desired = DesiredHost()
-    yield desired
-    desired.close()
-
-
-@pytest.fixture
-def agent(host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path) -> Iterator[AgentInside]:
-    inside = AgentInside(host, proxy.url, tmp_path).start()
-    yield inside
-    inside.stop()
 
 
 def deploy(host: DesiredHost, agent: AgentInside, *names: str, **fields: Any) -> None:
@@ -279,6 +262,8 @@ def test_an_image_that_was_here_before_is_not_removed_with_its_image_row(
 # --- silence -------------------------------------------------------------------------------------
 
 
+# Fifty thousand inspections: over a minute alone, four beside the other suites.
+@pytest.mark.timeout(900)
 def test_a_thousand_cycles_over_fifty_workspaces_change_nothing(
     host: DesiredHost, agent: AgentInside, proxy: DockerApiProxy
 ) -> None:

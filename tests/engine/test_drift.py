@@ -8,34 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.engine.agent_inside import AgentInside, silent
-from tests.engine.desired_host import DesiredHost
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
     import docker
     from docker.models.containers import Container
 
+    from tests.engine.desired_host import DesiredHost
     from tests.ground.proxy import DockerApiProxy
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture
-def host() -> Iterator[DesiredHost]:
-    desired = DesiredHost()
-    yield desired
-    desired.close()
-
-
-@pytest.fixture
-def agent(host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path) -> Iterator[AgentInside]:
-    inside = AgentInside(host, proxy.url, tmp_path).start()
-    yield inside
-    inside.stop()
 
 
 def container(client: docker.DockerClient, name: str = "web") -> Container:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.ground.proxy import DockerApiProxy
 
+# A hundred deaths and returns take minutes, and more of them beside the other suites.
+pytestmark = pytest.mark.timeout(900)
 MIB = 1024 * 1024
 CREATE = "POST /containers/create"
 START = "POST /containers/{id}/start"

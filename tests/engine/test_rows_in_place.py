@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from agent.protocol.spec import GpuSpec, UrlSpec
 from agent.protocol.state import RouterSettings
 from tests.engine.agent_inside import AgentInside, silent
-from tests.engine.desired_host import DesiredHost
 from tests.ground.images import BUSYBOX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     import docker
     from docker.models.containers import Container
 
+    from tests.engine.desired_host import DesiredHost
     from tests.ground.engine import PrivateEngine
     from tests.ground.proxy import DockerApiProxy
-
-
-@pytest.fixture
-def host() -> Iterator[DesiredHost]:
-    desired = DesiredHost()
-    yield desired
-    desired.close()
-
-
-@pytest.fixture
-def agent(host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path) -> Iterator[AgentInside]:
-    inside = AgentInside(host, proxy.url, tmp_path).start()
-    yield inside
-    inside.stop()
 
 
 def container(client: docker.DockerClient, name: str = "web") -> Container:

@@ -123,6 +123,8 @@ class PrivateEngine:
         """Suspend dockerd: connections are accepted by the kernel, but nothing answers."""
         self._signal(signal.SIGSTOP)
         self._frozen = True
+        # A thread that still runs may answer once more.
+        eventually(self._is_stopped, 5, f"{self.hostname} does not freeze", interval=0.005)
 
     def thaw(self) -> None:
         """Let a frozen dockerd continue."""
@@ -200,6 +202,10 @@ class PrivateEngine:
 
     def _answers_or_ended(self) -> bool:
         return self.answers() or (self._process is not None and self._process.poll() is not None)
+
+    def _is_stopped(self) -> bool:
+        threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return all(text.read_text().rpartition(")")[2].split()[0] == "T" for text in threads)
 
     def _wait_for_end(self) -> None:
         if self._process is not None:

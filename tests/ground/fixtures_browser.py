@@ -1,12 +1,16 @@
 """Fixtures of the browser; imported by the page tests alone, since Playwright is slow to load."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page
 
 from tests.ground.browser import WINDOW, save_screenshot, started_browser
 from tests.ground.outcome import has_failed
+
+# Beside three busy engines a page that takes half a second alone takes ten.
+PATIENCE_MS = 30_000
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +23,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def browser_context(browser: Browser) -> Iterator[BrowserContext]:
     """Cookies and storage of one test."""
-    context = browser.new_context(viewport={"width": WINDOW["width"], "height": WINDOW["height"]})
+    context = browser.new_context(
+        viewport={"width": WINDOW["width"], "height": WINDOW["height"]}, reduced_motion="reduce"
+    )
     yield context
     context.close()
 
@@ -30,11 +36,11 @@ def page_errors() -> list[str]:
     return []
 
 
-@pytest.fixture
-def page(
-    browser_context: BrowserContext, page_errors: list[str], request: pytest.FixtureRequest
+@contextmanager
+def watched_page(
+    context: BrowserContext, page_errors: list[str], test: pytest.Item
 ) -> Iterator[Page]:
-    """A page in a window of 1440x900; a failed test leaves a picture in tests/artifacts."""
+    """Open a page that notes its errors; a failed test leaves a picture in tests/artifacts."""
 
     def note_console(message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -43,11 +49,20 @@ def page(
     def note_error(error: Error) -> None:
         page_errors.append(str(error))
 
-    opened = browser_context.new_page()
-    opened.set_default_timeout(10_000)
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE_MS)
     opened.on("console", note_console)
     opened.on("pageerror", note_error)
     yield opened
-    if has_failed(request.node):
-        print(f"screenshot: {save_screenshot(opened, request.node.nodeid)}")
+    if has_failed(test):
+        print(f"screenshot: {save_screenshot(opened, test.nodeid)}")
         print(f"errors of the page: {page_errors}")
+
+
+@pytest.fixture
+def page(
+    browser_context: BrowserContext, page_errors: list[str], request: pytest.FixtureRequest
+) -> Iterator[Page]:
+    """A page in a window of 1440x900 that shares nothing with other tests."""
+    with watched_page(browser_context, page_errors, request.node) as opened:
+        yield opened

@@ -1,10 +1,10 @@
-"""Fixtures of the real PostgreSQL and Redis, and of the running product."""
+"""Fixtures of the real PostgreSQL, Redis and git, and of the running product."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.ground.engine import PrivateEngine
+from tests.ground.gitserver import GitServer
 from tests.ground.postgres import PrivatePostgres
 from tests.ground.redis import PrivateRedis
 from tests.ground.server import RunningTrailer
@@ -38,26 +38,26 @@ def redis_url(redis_server: PrivateRedis) -> str:
     return redis_server.url
 
 
+@pytest.fixture(scope="module")
+def git_server() -> Iterator[GitServer]:
+    """A git server; a test that makes it refuse or redirect undoes that."""
+    server = GitServer()
+    try:
+        yield server.start()
+    finally:
+        server.destroy()
+
+
 @pytest.fixture
 def trailer_factory() -> Iterator[TrailerFactory]:
     """Make running servers: `trailer_factory(docker_host, **settings)`; gone after the test."""
     made: list[RunningTrailer] = []
 
-    def make(docker_host: str, **settings: str) -> RunningTrailer:
-        server = RunningTrailer(docker_host, settings)
+    def make(docker_host: str, *, from_nothing: bool = False, **settings: str) -> RunningTrailer:
+        server = RunningTrailer(docker_host, settings, from_nothing=from_nothing)
         made.append(server)
         return server.start()
 
     yield make
     for server in made:
-        server.destroy()
-
-
-@pytest.fixture
-def running_trailer(clean_engine: PrivateEngine) -> Iterator[RunningTrailer]:
-    """A fresh server on the clean engine."""
-    server = RunningTrailer(clean_engine.url)
-    try:
-        yield server.start()
-    finally:
         server.destroy()

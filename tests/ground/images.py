@@ -54,7 +54,7 @@ def _ensure(
         return
     repository, _, tag = image.rpartition(":")
     client.api.import_image_from_data(
-        _root_filesystem(),
+        root_filesystem(),
         repository=repository,
         tag=tag,
         changes=["ENV PATH=/bin", f"CMD {json.dumps(command)}", *changes],
@@ -62,7 +62,7 @@ def _ensure(
 
 
 @cache
-def _root_filesystem() -> bytes:
+def root_filesystem() -> bytes:
     """Return the tar archive of a minimal system: busybox under all its names, and one page."""
     busybox = Path("/bin/busybox")
     listed = subprocess.run(

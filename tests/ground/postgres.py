@@ -4,9 +4,11 @@ import os
 import shutil
 import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+import psutil
 import psycopg
 
 from tests.ground import process
@@ -14,18 +16,25 @@ from tests.ground.wait import eventually
 
 
 class PrivatePostgres:
-    """A server with its own folder and port, fast rather than durable."""
+    """A server with its own folder and port, fast rather than durable.
 
-    def __init__(self) -> None:
+    A folder that is given may hold the data of an earlier one.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
         # The server refuses to run as root.
         self.user = "postgres" if os.geteuid() == 0 else None
-        self.folder = Path(tempfile.mkdtemp(prefix="trailer-test-postgres-"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="trailer-test-postgres-"))
         self.port = process.free_port()
         self.url = f"postgres://postgres@{process.LOOPBACK}:{self.port}/postgres"
         self._process: process.Child | None = None
 
     def start(self) -> Self:
         """Create the data folder, start the server and wait until it takes connections."""
+        self.folder.mkdir(exist_ok=True)
+        if (self.folder / "data" / "PG_VERSION").exists():
+            self.run()
+            return self
         if self.user:
             shutil.chown(self.folder, self.user, self.user)
         programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
@@ -37,6 +46,25 @@ class PrivatePostgres:
         )
         if creation.wait(60) != 0:
             raise RuntimeError(f"initdb failed:\n{process.tail(log)}")
+        self.run()
+        return self
+
+    def kill9(self) -> None:
+        """Kill the server and its children outright, as a crash of the machine would."""
+        if self._process is not None:
+            children = psutil.Process(self._process.pid).children(recursive=True)
+            self._process.kill()
+            self._process.wait()
+            # They end by themselves when they see that; a new server waits for the last of them.
+            for child in children:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+            psutil.wait_procs(children, timeout=10)
+
+    def run(self) -> None:
+        """Start the server on its data folder and wait until it takes connections."""
+        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+        data, log = self.folder / "data", self.folder / "log"
         settings = [f"listen_addresses={process.LOOPBACK}", "fsync=off", "full_page_writes=off"]
         server: list[str | Path]
         server = [programs / "postgres", "-D", data, "-p", str(self.port), "-k", self.folder]
@@ -44,12 +72,15 @@ class PrivatePostgres:
             server += ["-c", setting]
         self._process = process.start(server, log, cwd=self.folder, user=self.user)
         eventually(self._takes_connections, 30, f"PostgreSQL: {process.tail(log)}")
-        return self
 
-    def destroy(self) -> None:
-        """Stop the server (SIGINT: without waiting for its clients) and remove its folder."""
+    def stop(self) -> None:
+        """Stop the server; SIGINT: without waiting for its clients."""
         if self._process is not None:
             process.stop(self._process, signal.SIGINT)
+
+    def destroy(self) -> None:
+        """Stop the server and remove its folder."""
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _takes_connections(self) -> bool:

@@ -1,4 +1,7 @@
-"""The whole product as its users start it: `manage.py standalone` in a process of its own."""
+"""The whole product as its users start it: `manage.py standalone` in a process of its own.
+
+TRAILER_TEST_SERVER=production runs any test on the processes of a deployment instead.
+"""
 
 import os
 import shutil
@@ -13,27 +16,37 @@ from typing import Any, Self
 import requests
 
 from tests.ground import process
+from tests.ground.template import copy_migrated_database
 from tests.ground.wait import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 USERNAME = "admin"
 PASSWORD = "correct horse battery staple"
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 240.0
+STOP_TIMEOUT_S = 60.0
+STANDALONE = [sys.executable, "manage.py", "standalone"]
+PRODUCTION = [sys.executable, "-m", "tests.ground.production_set"]
 
 
 class RunningTrailer:
     """A server with its own data folder and port, on the engine at `docker_host`.
 
     `env` adds to or overrides the settings, such as DATABASE_URL. The data folder stays over
-    `restart` and goes with `destroy`.
+    `restart` and goes with `destroy`. Its tables are there already, unless `from_nothing`.
     """
 
-    def __init__(self, docker_host: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, docker_host: str, env: Mapping[str, str] | None = None, *, from_nothing: bool = False
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="trailer-test-server-"))
         self.port = process.free_port()
         self.url = f"http://{process.LOOPBACK}:{self.port}"
         self.docker_host = docker_host
         self.env = dict(env or {})
+        asked = os.environ.get("TRAILER_TEST_SERVER", "standalone")
+        self.command = {"standalone": STANDALONE, "production": PRODUCTION}[asked]
+        if not from_nothing and self.command == STANDALONE and "DATABASE_URL" not in self.env:
+            copy_migrated_database(self.folder / "data")
         self.session = requests.Session()
         self._process: process.Child | None = None
         self._token = ""
@@ -44,8 +57,8 @@ class RunningTrailer:
         assert self._process is not None, "the server was never started"
         return self._process.pid
 
-    def start(self) -> Self:
-        """Start the server and wait until it serves."""
+    def environment(self) -> dict[str, str]:
+        """All that the server is told."""
         own = {
             "TRAILER_DATA_DIR": str(self.folder / "data"),
             "TRAILER_BIND": f"{process.LOOPBACK}:{self.port}",
@@ -57,10 +70,14 @@ class RunningTrailer:
         # Settings of whoever runs the tests must not reach the server under test.
         ours = ("TRAILER_", "DOCKER_", "DJANGO_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY")
         outer = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
+        return {**outer, **own, **self.env}
+
+    def start(self) -> Self:
+        """Start the server and wait until it serves."""
         self._process = process.start(
-            [sys.executable, "manage.py", "standalone"],
+            self.command,
             self.folder / "log",
-            env={**outer, **own, **self.env},
+            env=self.environment(),
             cwd=ROOT,
             own_group=True,
         )
@@ -72,7 +89,7 @@ class RunningTrailer:
     def stop(self) -> int:
         """Stop it as Ctrl-C does, and return its exit status."""
         assert self._process is not None, "the server was never started"
-        return process.stop(self._process, signal.SIGINT)
+        return process.stop(self._process, signal.SIGINT, STOP_TIMEOUT_S)
 
     def kill(self) -> None:
         """Kill it outright."""

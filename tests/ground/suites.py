@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,27 +25,43 @@ class Suite:
         return [str(path.relative_to(TESTS.parent)) for path in present if test_files(path)]
 
 
-# The page tests have a process of their own: Playwright and asyncio tests cannot share one.
-SUITES = (
-    Suite(
-        "fast",
-        (
-            "deploy",
-            "architecture",
-            "agent",
-            "hosts",
-            "images",
-            "workspaces",
-            "trailer",
-            "contract",
-            "live",
-        ),
-        ("-n", "2", "--dist", "loadfile"),
+FAST = Suite(
+    "fast",
+    (
+        "deploy",
+        "architecture",
+        "agent",
+        "hosts",
+        "images",
+        "workspaces",
+        "trailer",
+        "contract",
+        "live",
+        "security",
     ),
-    # Each worker has an engine of its own; most of the time is spent waiting for it.
-    Suite("engine", ("engine", "e2e"), ("-n", "3", "--dist", "loadfile")),
-    Suite("browser", ("browser",)),
+    # More workers than cores: many of these tests wait for a loop or a socket.
+    ("-n", "3", "--dist", "worksteal"),
 )
+# Each worker has an engine of its own; tests.ground.order says which files come first.
+ENGINE = Suite(
+    "engine", ("engine", "e2e"), ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+)
+# The page tests have a process of their own: Playwright and asyncio tests cannot share one.
+# One worker is done before the engines' are, and leaves the cores to them.
+BROWSER = Suite("browser", ("browser",))
+
+# The suites of one phase run side by side: engine and pages mostly wait, for each other's profit.
+PHASES = ((FAST,), (ENGINE, BROWSER))
+SUITES = tuple(suite for phase in PHASES for suite in phase)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a suite went."""
+
+    name: str
+    passed: bool
+    seconds: float
 
 
 def test_files(folder: Path) -> list[Path]:
@@ -58,15 +75,33 @@ def stray_tests() -> list[Path]:
     return [path for path in test_files(TESTS) if path.relative_to(TESTS).parts[0] not in known]
 
 
-def run_suite(suite: Suite, folders: list[str]) -> bool:
-    """Run one suite and tell whether it passed."""
-    print(f"\n=== {suite.name}: {' '.join(folders)}", flush=True)
+def run_suite(suite: Suite, folders: list[str]) -> Result:
+    """Run one suite; its name precedes every line it prints, since others may print as well."""
+    print(f"{suite.name:8}| {' '.join(folders)}", flush=True)
+    started = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "--durations=12", *suite.options, *folders]
-    return subprocess.run(command, cwd=TESTS.parent, check=False).returncode == 0
+    with subprocess.Popen(
+        command,
+        cwd=TESTS.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            print(f"{suite.name:8}| {line}", end="", flush=True)
+    return Result(suite.name, running.returncode == 0, time.monotonic() - started)
+
+
+def run_phase(suites: list[Suite]) -> list[Result]:
+    """Run suites side by side, each to its end even if another fails."""
+    with ThreadPoolExecutor(len(suites)) as pool:
+        return list(pool.map(run_suite, suites, [suite.folders_with_tests() for suite in suites]))
 
 
 def main(names: list[str]) -> int:
-    """Run the named suites, or all, to the last one even if an earlier one fails."""
+    """Run the named suites, or all."""
     unknown = set(names) - {suite.name for suite in SUITES}
     if unknown:
         print(f"no such suite: {' '.join(unknown)}")
@@ -75,17 +110,16 @@ def main(names: list[str]) -> int:
     if stray:
         print(f"these tests belong to no suite: {' '.join(map(str, stray))}")
         return 1
-    results = []
-    for suite in SUITES:
-        folders = suite.folders_with_tests()
-        if folders and (not names or suite.name in names):
-            started = time.monotonic()
-            passed = run_suite(suite, folders)
-            results.append((suite.name, passed, time.monotonic() - started))
+    results: list[Result] = []
+    for phase in PHASES:
+        wanted = [suite for suite in phase if not names or suite.name in names]
+        if wanted:
+            results += run_phase(wanted)
     print()
-    for name, passed, seconds in results:
-        print(f"{name:10} {'passed' if passed else 'FAILED'} ({seconds:.1f} s)")
-    return 0 if results and all(passed for _, passed, _ in results) else 1
+    for result in results:
+        outcome = "passed" if result.passed else "FAILED"
+        print(f"{result.name:10} {outcome} ({result.seconds:.1f} s)")
+    return 0 if results and all(result.passed for result in results) else 1
 
 
 if __name__ == "__main__":

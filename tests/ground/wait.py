@@ -5,6 +5,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+# Of the time spent waiting, a predicate may take a fifth; and nothing is seen later than this.
+PAUSE_PER_QUESTION = 4
+LONGEST_PAUSE_S = 0.25
 
 
 def eventually(
@@ -16,11 +19,13 @@ def eventually(
     """Call `predicate` until it returns something true, and return that.
 
     An AssertionError from it counts as "not yet", so that it may hold plain asserts; when the
-    time is up that error, or the last value, is part of the failure.
+    time is up that error, or the last value, is part of the failure. The dearer the question, the
+    longer the pauses: asking must not take the machine from what is waited for.
     """
     deadline = time.monotonic() + timeout
     while True:
         reason = ""
+        asked = time.monotonic()
         try:
             value = predicate()
             if value:
@@ -28,9 +33,11 @@ def eventually(
             reason = f"last value: {value!r}"
         except AssertionError as error:
             reason = f"last failure: {error}"
-        if time.monotonic() >= deadline:
+        answered = time.monotonic()
+        if answered >= deadline:
             raise AssertionError(f"{message} within {timeout:g} s ({reason})")
-        time.sleep(interval)
+        pause = min((answered - asked) * PAUSE_PER_QUESTION, LONGEST_PAUSE_S)
+        time.sleep(max(interval, pause))
 
 
 def always(

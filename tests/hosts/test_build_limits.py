@@ -32,9 +32,11 @@ def test_a_new_host_has_the_documented_limits(admin: User) -> None:
 
 
 def test_a_host_that_was_never_changed_sends_the_protocols_defaults() -> None:
-    assert msgspec.to_builtins(host_settings(Host(name="new"))) == msgspec.to_builtins(
-        HostSettings()
-    )
+    sent = host_settings(Host(name="new"))
+    # These two are the server's own addresses, not settings of the host.
+    router = msgspec.structs.replace(sent.router, relay_domain="", forward_auth="")
+    sent = msgspec.structs.replace(sent, router=router)
+    assert msgspec.to_builtins(sent) == msgspec.to_builtins(HostSettings())
 
 
 def test_changed_limits_reach_the_agent(host: Host, admin: User) -> None:

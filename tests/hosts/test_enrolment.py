@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
@@ -16,9 +16,12 @@ from hosts.models import AgentToken, Enrolment, Host
 from hosts.selectors import host_key, host_of_agent
 from hosts.services.enrolment import agent_token_create, enrolment_create, enrolment_redeem
 from tests.factories import api_client, make_admin, make_host
+from trailer.audit.models import AuditEntry
 from trailer.errors import ApplicationError, NotAllowed, Unavailable
 
 if TYPE_CHECKING:
+    from django.test import Client
+
     from trailer.accounts.models import User
 
 
@@ -46,6 +49,39 @@ def test_a_redeemed_token_gives_the_agent_its_own(host: Host, admin: User) -> No
     assert found == host
     assert host_of_agent(token) == host
     assert not AgentToken.objects.filter(digest__contains=token).exists()
+
+
+def test_a_redemption_is_written_down_with_its_address(admin: User, client: Client) -> None:
+    host = make_host()
+    token = enrolment_create(actor=admin, host=host).token
+    answer = client.post(
+        "/api/agent/v1/enrol",
+        {"token": token},
+        content_type="application/json",
+        REMOTE_ADDR="10.1.2.3",
+    )
+    assert answer.status_code == 200
+    [entry] = AuditEntry.objects.filter(action="host.enrolled")
+    assert (entry.object_id, entry.via, entry.address) == (str(host.pk), "agent", "10.1.2.3")
+    assert token not in str(entry.__dict__)
+
+
+def test_guesses_are_counted_by_the_address_that_our_proxy_wrote(
+    client: Client, db: None, settings: Any
+) -> None:
+    settings.TRAILER_BEHIND_PROXY = True
+
+    def guess(address: str) -> int:
+        return client.post(
+            "/api/agent/v1/enrol",
+            {"token": "guess"},
+            content_type="application/json",
+            HTTP_X_FORWARDED_FOR=f"6.6.6.6, {address}",
+        ).status_code
+
+    assert {guess("10.9.9.1") for _ in range(20)} == {403}
+    assert guess("10.9.9.1") == 429
+    assert guess("10.9.9.2") == 403
 
 
 def test_a_token_is_redeemed_only_once(host: Host, admin: User) -> None:

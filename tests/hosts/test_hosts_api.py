@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.test import Client
 
 from hosts.models import Host
 from tests.factories import (
@@ -64,6 +65,8 @@ def test_a_new_host_is_pending_and_has_the_documented_defaults(admin: User) -> N
         "certresolver": "",
         "managed": False,
         "image": "",
+        "domains": [],
+        "warning": "",
     }
     assert body["nvidia"]["deploy_driver"] is False
     assert body["metrics"] == {"host": True, "gpu": True, "workspace": True, "retention_days": 7}
@@ -108,6 +111,13 @@ def test_nested_objects_are_written_partially(host: Host, admin: User) -> None:
         ({"name": "b", "router": {"mode": {"a": 1}}}, "router.mode"),
         ({"name": "b", "router": {"network": "a b"}}, "router.network"),
         ({"name": "b", "router": {"moed": "none"}}, "router.moed"),
+        ({"name": "b", "router": {"domains": "apps.example.com"}}, "router.domains"),
+        ({"name": "b", "router": {"domains": [5]}}, "router.domains.0"),
+        ({"name": "b", "router": {"domains": ["*.example.com"]}}, "router.domains"),
+        ({"name": "b", "router": {"domains": ["a.example.com:0"]}}, "router.domains"),
+        ({"name": "b", "router": {"domains": ["a.example.com:70000"]}}, "router.domains"),
+        ({"name": "b", "router": {"domains": ["https://a.example.com"]}}, "router.domains"),
+        ({"name": "b", "router": {"domains": ["a.example.com"] * 257}}, "router.domains"),
         ({"name": "b", "metrics": {"retention_days": 0}}, "metrics.retention_days"),
         ({"name": "b", "maintenance_schedule": "every day"}, "maintenance_schedule"),
         ({"name": "b", "maintenance_schedule": "99 * * * *"}, "maintenance_schedule"),
@@ -242,9 +252,35 @@ def test_lists_take_the_same_queries_however_many_hosts_there_are(
 ) -> None:
     client = api_client(admin)
     make_image(make_host())
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         client.get(URL)
     for _ in range(5):
         make_host()
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         client.get(URL)
+
+
+def test_a_domain_is_registered_for_one_host_only(host: Host, admin: User) -> None:
+    client = api_client(admin)
+    address = f"{URL}{host.pk}/"
+    entries = ["Apps.example.com:8443", "b.example.com"]
+    answer = client.patch(address, {"router": {"domains": entries}})
+    assert answer.json()["router"]["domains"] == entries
+    other = make_host("other")
+    refused = client.patch(f"{URL}{other.pk}/", {"router": {"domains": ["apps.example.com"]}})
+    assert refused.status_code == 400
+    assert host.name in refused.json()["fields"]["router.domains"][0]
+    assert client.patch(address, {"router": {"domains": entries[1:]}}).status_code == 200
+    answer = client.patch(f"{URL}{other.pk}/", {"router": {"domains": ["apps.example.com"]}})
+    assert answer.status_code == 200
+
+
+def test_the_settings_page_shows_registered_domains_as_the_form_sends_them(
+    host: Host, admin: User
+) -> None:
+    Host.objects.filter(pk=host.pk).update(router_domains=["a.example.com", "b.example.com:8443"])
+    browser = Client()
+    browser.force_login(admin)
+    page = browser.get(f"/hosts/{host.pk}/?tab=settings").content.decode()
+    assert 'name="router.domains" type="text" value="a.example.com, b.example.com:8443"' in page
+    assert 'data-encode="list"' in page

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from hypothesis.extra.django import TestCase
 from agent.protocol.report import BuildStatus as BuildReport
 from images.models import Build, BuildLogChunk
 from images.services.logs import (
+    CHUNK_LIMIT,
     HEAD_LIMIT,
     LATE_LIMIT,
     TAIL_LIMIT,
@@ -53,6 +56,13 @@ class TestAppend:
         assert build_log_append(host, build.pk, 3, b"defghi") == 9
         assert build_log_append(host, build.pk, 2, b"cd") == 9
         assert build_log_read(build)[0] == b"abcdefghi"
+
+    def test_an_agent_that_sends_nothing_learns_how_much_there_is(self) -> None:
+        build = _build()
+        host = build.image.host
+        assert build_log_append(host, build.pk, 0, b"") == 0
+        build_log_append(host, build.pk, 0, b"abcdef")
+        assert build_log_append(host, build.pk, 0, b"") == 6
 
     def test_bytes_after_a_hole_are_not_stored(self) -> None:
         build = _build()
@@ -95,6 +105,18 @@ class TestRead:
         build_log_append(build.image.host, build.pk, 0, b"abcdefgh")
         assert build_log_read(build, 0, limit=3) == (b"abc", 3, False)
         assert build_log_read(build, 3, limit=3) == (b"def", 6, False)
+
+    def test_a_reader_far_behind_takes_a_little_at_a_time(self) -> None:
+        build = _build()
+        output = bytes(range(128)) * (10 * CHUNK_LIMIT // 128)
+        build_log_append(build.image.host, build.pk, 0, output)
+        with CaptureQueriesContext(connection) as asked:
+            data, at, _ = build_log_read(build, 3, limit=CHUNK_LIMIT)
+        assert (data, at) == (output[3 : CHUNK_LIMIT + 3], CHUNK_LIMIT + 3)
+        table = BuildLogChunk._meta.db_table
+        [query] = [found["sql"] for found in asked if table in found["sql"]]
+        assert query.endswith("LIMIT 2")
+        assert build_log_read(build, 0) == (output, len(output), False)
 
     def test_a_character_still_on_its_way_is_held_back(self) -> None:
         build = _build()
@@ -174,6 +196,15 @@ class TestLateLines:
         monkeypatch.setattr(events, "publish", lambda kind, pk, **_: told.append(f"{kind}:{pk}"))
         build_log_append(build.image.host, build.pk, 6, b"late\n")
         assert f"image:{build.image_id}" in told
+
+    def test_lines_that_readers_still_wait_for_go_to_them_alone(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        build = self._ended(11)
+        told: list[str] = []
+        monkeypatch.setattr(events, "publish", lambda kind, pk, **_: told.append(f"{kind}:{pk}"))
+        build_log_append(build.image.host, build.pk, 6, b"late\n")
+        assert told == [f"build:{build.pk}"]
 
 
 @pytest.mark.django_db

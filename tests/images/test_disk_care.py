@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,12 @@ import pytest
 from images.selectors import KEPT_REVISIONS
 from tests.factories import api_client, make_host, make_image
 from workspaces.models import Revision
-from workspaces.services import workspace_create, workspace_delete, workspace_update
+from workspaces.services import (
+    workspace_create,
+    workspace_delete,
+    workspace_rollback,
+    workspace_update,
+)
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -144,11 +150,28 @@ def test_an_image_that_a_rollback_would_need_stays_and_says_whose(host: Host, ow
     old, new = make_image(host, owner, "old"), make_image(host, owner, "new")
     workspace = make(host, owner, old)
     workspace_update(actor=owner, workspace=workspace, data={"image": str(new.pk)})
-    edit(workspace, owner, KEPT_REVISIONS - 2)
+    edit(workspace, owner, KEPT_REVISIONS + 1)
     answer = api_client(owner).delete(f"{URL}{old.pk}/")
     assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
     assert "lab" in answer.json()["message"]
+    workspace_rollback(actor=owner, workspace=workspace, revision=1)
+    workspace.refresh_from_db()
+    assert workspace.image == old
+
+
+def test_of_a_stacks_service_only_the_last_revisions_count(host: Host, owner: User) -> None:
+    """Its workspace is never rolled back by itself, and the stack fetches what it goes back to."""
+    old, new = make_image(host, owner, "old"), make_image(host, owner, "new")
+    workspace = make(host, owner, old)
+    workspace_update(actor=owner, workspace=workspace, data={"image": str(new.pk)})
+    edit(workspace, owner, KEPT_REVISIONS - 2)
+    type(workspace).objects.update(stack=uuid.uuid4())
+    assert names(host, owner) == []
+    assert api_client(owner).delete(f"{URL}{old.pk}/").status_code == 409
+    type(workspace).objects.update(stack=None)
     edit(workspace, owner, 1)
+    type(workspace).objects.update(stack=uuid.uuid4())
+    assert names(host, owner) == ["old"]
     assert api_client(owner).delete(f"{URL}{old.pk}/").status_code == 204
 
 

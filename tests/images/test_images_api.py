@@ -146,6 +146,18 @@ def test_a_credential_goes_only_to_its_own_server(host: Host, owner: User) -> No
     assert client.post(URL, body | {"reference": "a.io/app"}).status_code == 201
 
 
+def test_a_credential_may_be_for_what_an_image_is_built_from(host: Host, owner: User) -> None:
+    registry = make_registry(owner, server="a.io")
+    body = {"name": "x", "host": str(host.pk), "registry": str(registry.pk)}
+    build = {"kind": "build", "dockerfile": "FROM a.io/base"}
+    client = api_client(owner)
+    assert client.post(URL, body | build).status_code == 201
+    elsewhere = {"name": "y", "reference": "b.io/app:1", "push": True}
+    answer = client.post(URL, body | build | elsewhere)
+    assert answer.status_code == 400
+    assert "registry" in answer.json()["fields"]
+
+
 def test_a_strangers_credential_is_not_there(host: Host, owner: User, stranger: User) -> None:
     registry = make_registry(stranger, server="a.io")
     image = make_image(host, owner, reference="a.io/app")

@@ -116,6 +116,20 @@ def test_a_newer_digest_replaces_workspaces_only_once_it_is_there(host: Host, ow
     assert (body["update_available"], body["available_digest"]) == (False, NEW)
 
 
+def test_only_what_the_image_is_now_is_kept_of_its_pulls(host: Host, owner: User) -> None:
+    image = watched(host, owner)
+    make_image(host, owner, "built", kind="build", engine_id="sha256:c")
+    look(image, 1, available_digest=NEW)
+    kept = {wanted.name: wanted.keep for wanted in document(host).images}
+    assert kept == {"app": ("sha256:a",), "built": None}
+    end(image, "finished", 2, engine_id="sha256:b", digest=NEW)
+    (wanted,) = [one for one in document(host).images if one.name == "app"]
+    assert wanted.keep == ("sha256:b",)
+    look(image, 3, present=False, engine_id="")
+    (wanted,) = [one for one in document(host).images if one.name == "app"]
+    assert wanted.keep == ()
+
+
 def test_a_failed_pull_of_the_newer_one_replaces_nothing(host: Host, owner: User) -> None:
     image = watched(host, owner)
     make_workspace(host, owner, image=image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,13 @@ import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 
+from images import consumers
 from images.choices import BuildStatus
 from images.models import Build
 from images.services.logs import build_log_append
 from tests.factories import make_image, make_token, make_user
 from trailer import events
+from trailer.accounts.models import ApiToken
 from trailer.asgi import application
 
 if TYPE_CHECKING:
@@ -98,3 +101,39 @@ async def test_a_stranger_is_closed_out_with_4404() -> None:
     build = await _building(await sync_to_async(make_user)())
     socket = await _open(await sync_to_async(make_user)(), build)
     assert (await socket.receive_output(timeout=5))["code"] == 4404
+
+
+async def _closed_with(socket: WebsocketCommunicator) -> int:
+    while True:
+        message = await socket.receive_output(timeout=5)
+        if message["type"] == "websocket.close":
+            return int(message["code"])
+
+
+async def test_a_reader_of_a_flood_who_loses_access_is_closed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A log that is never silent gives no pause to look again."""
+    monkeypatch.setattr(consumers, "_LOOK_SECONDS", 0.2)
+    owner = await sync_to_async(make_user)()
+    build = await _building(owner)
+    await _append(build, b"Step 1\n")
+    socket = await _open(owner, build)
+    assert (await _next(socket))["text"] == "Step 1\n"
+    await sync_to_async(ApiToken.objects.filter(user=owner).delete)()
+    closing = asyncio.create_task(_closed_with(socket))
+    async with asyncio.timeout(5):
+        while not closing.done():
+            await _append(build, b"more\n")
+    assert await closing == 4401
+
+
+async def test_the_reader_of_a_build_that_is_deleted_is_closed_out() -> None:
+    owner = await sync_to_async(make_user)()
+    build = await _building(owner)
+    await _append(build, b"Step 1\n")
+    socket = await _open(owner, build)
+    assert (await _next(socket))["text"] == "Step 1\n"
+    await sync_to_async(Build.objects.filter(pk=build.pk).delete)()
+    await sync_to_async(events.publish)("build", build.pk)
+    assert await _closed_with(socket) == 4404

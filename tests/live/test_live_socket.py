@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
+from django.conf import settings
 from django.db import transaction
+from django.test import Client
 
-from tests.factories import make_agent_token, make_host, make_token, make_user, make_workspace
+from hosts.services.revocation import host_revoke
+from tests.factories import (
+    make_admin,
+    make_agent_token,
+    make_host,
+    make_token,
+    make_user,
+    make_workspace,
+)
 from trailer import events
 from trailer.accounts.models import User
 from trailer.asgi import application
+from trailer.message_rate import MessageRate
 from workspaces.choices import WorkspaceStatus
 from workspaces.models import Workspace
 
@@ -25,8 +37,12 @@ def _token(user: User) -> str:
     return make_token(user)
 
 
-def _socket(token: str | None, *, origin: str | None = None) -> WebsocketCommunicator:
+def _socket(
+    token: str | None, *, origin: str | None = None, cookie: str = ""
+) -> WebsocketCommunicator:
     headers = [(b"authorization", f"Token {token}".encode())] if token else []
+    if cookie:
+        headers.append((b"cookie", cookie.encode()))
     if origin is not None:
         headers.append((b"origin", origin.encode()))
     return WebsocketCommunicator(application, "/ws/live/", headers=headers)
@@ -38,6 +54,13 @@ async def _subscribed(user: User, *names: str) -> WebsocketCommunicator:
     assert connected
     await socket.send_to(text_data=json.dumps({"subscribe": names}))
     return socket
+
+
+@sync_to_async
+def _signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
 
 
 async def _next(socket: WebsocketCommunicator) -> dict[str, Any]:
@@ -86,6 +109,36 @@ async def test_what_a_stranger_may_not_see_is_reported_as_not_found_and_never_se
     await socket.disconnect()
 
 
+async def test_whoever_signs_out_elsewhere_is_told_so_and_gets_nothing_more() -> None:
+    owner = await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    resource = f"workspace:{workspace.pk}"
+    client = await _signed_in(owner)
+    name = settings.SESSION_COOKIE_NAME
+    cookie = f"{name}={client.cookies[name].value}"
+    sockets = []
+    for _ in range(2):
+        socket = _socket(None, origin=settings.TRAILER_WS_ORIGINS[0], cookie=cookie)
+        await socket.connect()
+        sockets.append(socket)
+    listening, silent = sockets
+    await listening.send_to(text_data=json.dumps({"subscribe": [resource]}))
+    assert (await _next(listening))["resource"] == resource
+
+    await sync_to_async(client.logout)()
+    await _observe(workspace, WorkspaceStatus.RUNNING)
+    assert await listening.receive_output(timeout=5) == {"type": "websocket.close", "code": 4401}
+    await silent.send_to(text_data=json.dumps({"subscribe": [resource]}))
+    assert await silent.receive_output(timeout=5) == {"type": "websocket.close", "code": 4401}
+
+
+async def test_a_page_can_ask_whether_its_socket_is_alive() -> None:
+    socket = await _subscribed(await sync_to_async(make_user)())
+    await socket.send_to(text_data=json.dumps({"ping": 7}))
+    assert await _next(socket) == {"pong": 7}
+    await socket.disconnect()
+
+
 async def test_a_list_subscriber_learns_of_new_and_deleted_workspaces() -> None:
     owner = await sync_to_async(make_user)()
     socket = await _subscribed(owner, "workspaces")
@@ -130,6 +183,15 @@ async def test_a_socket_without_a_valid_user_is_closed_with_4401(token: str | No
     assert (closing["type"], closing["code"]) == ("websocket.close", 4401)
 
 
+@pytest.mark.parametrize("address", ["/ws/nothing/", "/ws/workspaces/no-id/logs/", "/elsewhere/"])
+async def test_a_socket_at_an_unknown_address_is_closed_with_4404(address: str) -> None:
+    socket = WebsocketCommunicator(application, address)
+    connected, _ = await socket.connect()
+    assert connected
+    closing = await socket.receive_output(timeout=5)
+    assert (closing["type"], closing["code"]) == ("websocket.close", 4404)
+
+
 @pytest.mark.parametrize(
     "frame", ["nonsense", "[]", '{"subscribe": 3}', '{"subscribe": [1]}', "[" * 50_000]
 )
@@ -156,7 +218,7 @@ async def test_an_account_that_is_disabled_loses_its_open_socket() -> None:
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
 
 
-async def test_an_agent_is_nudged_on_its_own_socket_only() -> None:
+async def test_an_agent_is_nudged_and_hung_up_on_by_its_own_socket_only() -> None:
     host, other = await sync_to_async(make_host)(), await sync_to_async(make_host)()
     sockets = []
     for each in (host, other):
@@ -174,8 +236,12 @@ async def test_an_agent_is_nudged_on_its_own_socket_only() -> None:
     await nudge()
     assert json.loads(await sockets[0].receive_from(timeout=5)) == {"nudge": True}
     assert await sockets[1].receive_nothing(timeout=0.3)
-    for socket in sockets:
-        await socket.disconnect()
+    admin = await sync_to_async(make_admin)()
+    await sync_to_async(host_revoke)(actor=admin, host=host)
+    closed = await sockets[0].receive_output(timeout=20)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 4401)
+    assert await sockets[1].receive_nothing(timeout=0.3)
+    await sockets[1].disconnect()
 
 
 async def test_a_user_token_does_not_open_the_agents_socket() -> None:
@@ -184,3 +250,33 @@ async def test_a_user_token_does_not_open_the_agents_socket() -> None:
     socket = WebsocketCommunicator(application, "/ws/agent/", headers=[header])
     await socket.connect()
     assert (await socket.receive_output(timeout=5))["code"] == 4401
+
+
+async def test_a_flood_of_messages_ends_the_socket_and_no_other() -> None:
+    owner, other = await sync_to_async(make_user)(), await sync_to_async(make_user)()
+    flooding, quiet = await _subscribed(owner), await _subscribed(other)
+    for _ in range(200):
+        await flooding.send_to(text_data=json.dumps({"subscribe": ["nothing"]}))
+    answers = 0
+    while (output := await flooding.receive_output(timeout=5))["type"] != "websocket.close":
+        answers += 1
+    assert output["code"] == 1013
+    assert answers < 200
+    await quiet.send_to(text_data=json.dumps({"subscribe": ["nothing"]}))
+    assert (await _next(quiet))["error"] == "not_found"
+    await quiet.disconnect()
+
+
+async def test_more_names_than_a_page_has_are_refused_at_once() -> None:
+    owner = await sync_to_async(make_user)()
+    socket = await _subscribed(owner, *(f"workspace:{uuid.uuid4()}" for _ in range(2001)))
+    assert (await _next(socket))["error"] == "invalid"
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+def test_the_rate_is_of_any_span_of_time() -> None:
+    rate = MessageRate(most=2, seconds=10)
+    assert [rate.allows(now) for now in (0, 9, 9.5, 10, 10.5, 19)] == [
+        *(True, True, False, True, False, True)
+    ]

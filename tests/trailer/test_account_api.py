@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from tests.factories import api_client, make_group, make_token, make_user
 from trailer.accounts.models import ApiToken, Session, User
-from trailer.accounts.services import expired_prune
+from trailer.accounts.services import expired_prune, password_reset, profile_update
 from trailer.context import client_address
 
 if TYPE_CHECKING:
@@ -36,13 +36,49 @@ def call(client: Client, method: str, path: str, body: Any = None) -> Any:
 
 def test_everybody_reads_and_changes_their_own_account(owner: User) -> None:
     client = api_client(owner)
+    owner.set_password(PASSWORD)
+    owner.save(update_fields=["password"])
+    proof = {"current_password": PASSWORD}
     assert client.get("/api/v1/me/").json()["username"] == "olga"
-    assert client.patch("/api/v1/me/", {"email": "o@example.com"}).status_code == 200
+    assert client.patch("/api/v1/me/", {"email": "o@example.com", **proof}).status_code == 200
     owner.refresh_from_db()
     assert owner.email == "o@example.com"
-    for body in ({"is_admin": True}, {"username": "root"}, {"email": "no"}):
+    for body in ({"is_admin": True}, {"username": "root"}, {"email": "no", **proof}):
         assert client.patch("/api/v1/me/", body).status_code == 400
     assert api_client(owner, scope="read").patch("/api/v1/me/", {}).status_code == 403
+
+
+def test_a_borrowed_session_or_token_cannot_send_the_reset_mail_elsewhere() -> None:
+    eva = make_user("eva", password=PASSWORD, email="eva@example.com")
+    body: dict[str, str]
+    for body in ({"email": "thief@example.com"}, {"email": "", "current_password": "guess"}):
+        for answer in (
+            call(browser_of(eva), "PATCH", "/me/", body),
+            api_client(eva, scope="admin").patch("/api/v1/me/", body),
+        ):
+            assert answer.status_code == 400
+            assert list(answer.json()["fields"]) == ["current_password"]
+    eva.refresh_from_db()
+    assert eva.email == "eva@example.com"
+    same = {"email": "eva@example.com"}
+    assert call(browser_of(eva), "PATCH", "/me/", same).status_code == 200
+
+
+def test_only_a_mail_that_an_administrator_gave_or_a_reset_proved_is_vouched_for(
+    admin: User,
+) -> None:
+    created = api_client(admin).post("/api/v1/users/", {"username": "eva", "email": "e@x.org"})
+    eva = User.objects.get(pk=created.json()["id"])
+    assert eva.mail_is_vouched
+    eva = profile_update(actor=eva, email="root@x.org")
+    assert not eva.mail_is_vouched
+    path = f"/api/v1/users/{eva.pk}/"
+    assert api_client(admin).patch(path, {"email": "root@x.org"}).status_code == 200
+    assert not User.objects.get(pk=eva.pk).mail_is_vouched
+    assert api_client(admin).patch(path, {"email": "eva@x.org"}).status_code == 200
+    assert User.objects.get(pk=eva.pk).mail_is_vouched
+    eva = profile_update(actor=eva, email="own@x.org")
+    assert password_reset(user=eva, password=PASSWORD).mail_is_vouched
 
 
 def test_a_new_password_ends_the_other_sessions_and_keeps_this_one() -> None:

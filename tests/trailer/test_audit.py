@@ -97,8 +97,12 @@ def test_rows_can_be_neither_changed_nor_deleted() -> None:
     ):
         with pytest.raises(AppendOnly):
             attempt()
-    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("UPDATE audit_auditentry SET actor_name = 'mallory'")
+    for statement in (
+        "UPDATE audit_auditentry SET actor_name = 'mallory'",
+        "DELETE FROM audit_auditentry",
+    ):
+        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(statement)
     assert AuditEntry.objects.get().actor_name == "eva"
 
 

@@ -54,6 +54,23 @@ def test_a_broken_body_gets_a_sentence(admin: User, collection: str, name: str) 
     assert body["request_id"] == answer.headers["X-Request-Id"]
 
 
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (b'{"name": "b", "description": "a\\u0000b"}', "description"),
+        (b'{"name": "b", "router": {"domains": ["a", "\\ud800"]}}', "router.domains.1"),
+        (b'{"name": "b", "router": {"mo\\u0000de": "none"}}', "router"),
+        (b'{"name": "b", "metrics": {"retention_days": 0}}', "metrics.retention_days"),
+    ],
+)
+def test_the_sentence_begins_with_the_field_as_the_api_names_it(
+    admin: User, text: bytes, field: str
+) -> None:
+    body = _post(api_client(admin, scope="admin"), "/api/v1/hosts/", text).json()
+    assert body["message"].startswith(f"{field}: ")
+    assert list(body["fields"]) == [field]
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/xml", "multipart/form-data"])
 def test_another_media_type_is_refused(admin: User, kind: str) -> None:
     answer = _post(api_client(admin), "/api/v1/hosts/", b"name=x", kind)

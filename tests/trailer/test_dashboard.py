@@ -9,13 +9,19 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_host, make_image, make_silent_host, make_workspace
-from workspaces.models import Event, Port, Url
+from tests.factories import (
+    make_host,
+    make_image,
+    make_network,
+    make_silent_host,
+    make_stack,
+    make_workspace,
+)
+from workspaces.models import Event, Port, Url, Workspace
 
 if TYPE_CHECKING:
     from hosts.models import Host
     from trailer.accounts.models import User
-    from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -42,11 +48,19 @@ def test_what_is_wrong_with_hosts_comes_before_what_is_wrong_on_them(
 ) -> None:
     make_silent_host("mute")
     make_host("full", disk_free_bytes=1024, disk_total_bytes=2**40)
-    make_workspace(host, owner, "broken", observed_status="error", message="No port is free.")
-    make_image(host, owner, "unmade", status="failed")
+    broken = make_workspace(host, owner, "broken", observed_status="error", observed_revision=1)
+    # Its badge says that it is being started again.
+    again = make_workspace(host, owner, "on-its-way", observed_status="error")
+    Workspace.objects.filter(pk=again.pk).update(
+        pending_status="starting", revision=broken.revision + 1, observed_revision=broken.revision
+    )
+    make_stack(host, owner, "unsynced", status="failed")
+    make_network(host, owner, "unlinked", status="error")
     shown = page(client).split("Needs attention")[1]
-    names = re.findall(r"<strong>(.*?)</strong>", shown)[:4]
-    assert names == ["full", "mute", "broken", "unmade"]
+    names = re.findall(r"<strong>(.*?)</strong>", shown)[:5]
+    assert names == ["full", "mute", "unlinked", "unsynced", "broken"]
+    make_image(host, owner, "unmade", status="failed")
+    assert "unmade" in page(client).split("Needs attention")[1]
     assert "Only 1 KiB of its disk is free" in shown
 
 

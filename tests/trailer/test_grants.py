@@ -271,12 +271,12 @@ def test_a_list_of_shared_workspaces_takes_the_same_queries(
     client = api_client(stranger)
     make_grant(make_workspace(host, owner), stranger, Role.EDITOR)
     client.get(WORKSPACES)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         assert client.get(WORKSPACES).json()["count"] == 1
     group = make_group(stranger)
     for number in range(6):
         make_grant(make_workspace(host, owner), group if number % 2 else stranger, Role.VIEWER)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         assert client.get(WORKSPACES).json()["count"] == 7
 
 

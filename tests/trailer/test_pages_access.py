@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from django.test import Client
 
+from hosts.models import Network, Volume
+from images.models import Image
 from tests.factories import (
     make_admin,
     make_grant,
     make_image,
     make_network,
     make_registry,
+    make_stack,
     make_user,
     make_volume,
     make_workspace,
@@ -36,33 +39,49 @@ PAGES = (
     "/workspaces/{workspace}/?tab=terminal",
     "/workspaces/{workspace}/?tab=metrics",
     "/workspaces/{workspace}/?tab=events",
+    "/workspaces/{workspace}/?tab=revisions",
     "/workspaces/{workspace}/?tab=settings",
+    "/workspaces/{workspace}/?tab=access",
+    "/workspaces/{workspace}/?tab=danger",
     "/images/",
     "/images/new/",
     "/images/new/?kind=build",
     "/images/{image}/",
+    "/stacks/",
+    "/stacks/new/",
+    "/stacks/{stack}/",
+    "/stacks/{stack}/?tab=history",
+    "/stacks/{stack}/?tab=history&sync=1",
+    "/stacks/{stack}/?tab=changes",
+    "/stacks/{stack}/?tab=settings",
+    "/stacks/{stack}/?tab=access",
     "/hosts/",
     "/hosts/{host}/",
     "/hosts/{host}/?tab=workspaces",
     "/hosts/{host}/?tab=images",
     "/search/?q=note",
     "/networks/",
+    "/networks/{network}/",
     "/volumes/",
+    "/volumes/{volume}/",
     "/registries/",
     "/profile/",
 )
 ADMIN_PAGES = ("/users/", "/users/?search=x", "/audit/", "/audit/?since=2020-01-01&actor=x")
-OWNED_PAGES = tuple(page for page in PAGES if "{workspace}" in page or "{image}" in page)
+OWNED = ("{workspace}", "{image}", "{network}", "{volume}", "{stack}")
+OWNED_PAGES = tuple(page for page in PAGES if any(kind in page for kind in OWNED))
 
 
 @pytest.fixture
 def ids(host: Host, owner: User) -> dict[str, str]:
     image = make_image(host, owner, "busybox")
     workspace = make_workspace(host, owner, "notebook", image=image)
-    make_network(host, owner, "backend")
-    make_volume(host, owner, "data")
+    network = make_network(host, owner, "backend")
+    volume = make_volume(host, owner, "data")
+    stack = make_stack(host, owner, "shop")
     make_registry(owner, server="registry.example.com")
-    return {"workspace": str(workspace.pk), "image": str(image.pk), "host": str(host.pk)}
+    made = {"workspace": workspace, "image": image, "host": host, "network": network}
+    return {kind: str(row.pk) for kind, row in (made | {"volume": volume, "stack": stack}).items()}
 
 
 def signed_in(user: User) -> Client:
@@ -92,7 +111,7 @@ def test_the_object_of_somebody_else_is_not_there(
 ) -> None:
     client = signed_in(stranger)
     theirs = client.get(page.format(**ids))
-    missing = client.get(page.format(workspace=uuid.uuid4(), image=uuid.uuid4()))
+    missing = client.get(page.format(**dict.fromkeys(ids, uuid.uuid4())))
     assert (theirs.status_code, missing.status_code) == (404, 404)
     assert theirs.content == missing.content
 
@@ -115,7 +134,7 @@ def test_lists_hold_nothing_of_somebody_else(ids: dict[str, str], stranger: User
         assert f">{word.strip('><')}<" not in answer.content.decode(), page
 
 
-@pytest.mark.parametrize("tab", ["cycles", "settings"])
+@pytest.mark.parametrize("tab", ["cycles", "settings", "access"])
 def test_cycles_and_settings_of_a_host_are_for_admins(
     tab: str, ids: dict[str, str], owner: User
 ) -> None:
@@ -191,6 +210,15 @@ def test_the_sign_in_leads_to_no_other_site() -> None:
     assert Client().post("/login/", body).headers["Location"] == "/"
 
 
+def test_a_part_for_whoever_signed_out_elsewhere_leads_the_whole_page_to_the_sign_in() -> None:
+    given = {"HX-Request": "true", "HX-Current-URL": "http://testserver/workspaces/?search=web"}
+    answer = Client().get("/workspaces/?part=rows&search=web", headers=given)
+    assert answer.status_code == 401
+    assert answer.headers["HX-Redirect"] == "/login/?next=/workspaces/%3Fsearch%3Dweb"
+    assert "HX-Replace-Url" not in answer.headers
+    assert answer.content == b""
+
+
 def test_signing_out_ends_the_session(owner: User) -> None:
     client = signed_in(owner)
     assert client.post("/logout/").headers["Location"] == "/login/"
@@ -204,3 +232,45 @@ def test_an_unknown_address_answers_a_page_and_under_the_api_the_api_s_shape() -
     api = Client().get("/api/v1/nothing/")
     assert api.status_code == 404
     assert api.json()["code"] == "not_found"
+
+
+def test_a_viewer_of_a_workspace_knows_its_image_by_name_and_is_led_to_no_missing_page(
+    ids: dict[str, str], stranger: User
+) -> None:
+    make_grant(Workspace.objects.get(pk=ids["workspace"]), stranger, Role.VIEWER)
+    client = signed_in(stranger)
+    link = f'href="/images/{ids["image"]}/"'
+    for page in ("/workspaces/", "/", f"/hosts/{ids['host']}/?tab=workspaces"):
+        shown = client.get(page).content.decode()
+        assert ">busybox<" in shown
+        assert link not in shown, page
+    assert client.get(f"/images/{ids['image']}/").status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["image", "volume", "network"])
+def test_only_who_may_share_an_object_sees_with_whom_it_is_shared(
+    kind: str, ids: dict[str, str], owner: User, stranger: User
+) -> None:
+    models = {"image": Image, "volume": Volume, "network": Network}
+    make_grant(models[kind]._default_manager.get(), stranger, Role.EDITOR)
+    address = f"/{kind}s/{ids[kind]}/"
+    form = f'data-grants="/api/v1{address}grants/"'
+    shown = signed_in(owner).get(address).content.decode()
+    assert form in shown
+    assert f'value="{stranger.username}"' in shown
+    assert form not in signed_in(stranger).get(address).content.decode()
+    part = signed_in(stranger).get(f"{address}?part=access", headers={"HX-Request": "true"})
+    assert "data-grants" not in part.content.decode()
+
+
+def test_tabs_that_a_viewer_may_not_use_are_not_offered(
+    ids: dict[str, str], stranger: User
+) -> None:
+    make_grant(Workspace.objects.get(pk=ids["workspace"]), stranger, Role.VIEWER)
+    client = signed_in(stranger)
+    shown = client.get(f"/workspaces/{ids['workspace']}/?tab=revisions").content.decode()
+    assert 'data-tab="revisions"' in shown
+    assert "data-rollback=" not in shown
+    for tab in ("settings", "access", "danger"):
+        assert f"?tab={tab}" not in shown
+    assert "?tab=settings" not in client.get(f"/workspaces/{ids['workspace']}/").content.decode()

@@ -21,7 +21,8 @@ from tests.factories import (
     make_workspace,
 )
 from trailer.secrets import encrypt
-from workspaces.models import EnvVar, Event, Mount, Port
+from workspaces.models import EnvVar, Event, Mount, Port, Url
+from workspaces.services import workspace_create, workspace_update
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -232,7 +233,11 @@ def test_empty_pages_say_what_to_do_first(client: Client, owner: User) -> None:
         ("/registries/", "No registry credentials"),
     ):
         assert words in page(client, address)
+    for address in ("/networks/", "/volumes/"):
+        assert "Connect a host first" in page(client, address)
     host = make_host()
+    for address in ("/networks/", "/volumes/"):
+        assert "Connect a host first" not in page(client, address)
     make_workspace(host, owner)
     assert "Nothing matches" in page(client, "/workspaces/?search=zzz")
 
@@ -279,3 +284,35 @@ def test_cycles_show_their_steps_and_causes(host: Host) -> None:
     html = page(client, f"/hosts/{host.pk}/?tab=cycles")
     for words in ("#7", "nudge", "1.5 s", "trailer-web", "missing", "31 ms", "No space left."):
         assert words in html
+
+
+def test_revisions_tell_what_each_changed_and_lead_back_to_all_but_the_present(
+    client: Client, host: Host, owner: User
+) -> None:
+    workspace = workspace_create(
+        actor=owner,
+        data={"name": "web", "host": str(host.pk), "image": str(make_image(host, owner).pk)},
+    )
+    workspace_update(actor=owner, workspace=workspace, data={"env": {"MODE": "<new>"}})
+    html = page(client, f"/workspaces/{workspace.pk}/?tab=revisions")
+    assert re.findall(r"Revision (\d+)<", html) == ["2", "1"]
+    assert re.findall(r'data-rollback="(\d+)"', html) == ["1"]
+    assert "&lt;new&gt;" in html
+    assert "Changed: env." in html
+
+
+@pytest.mark.parametrize(
+    ("auth", "words"),
+    [
+        ("public", "open to everybody"),
+        ("users", "for signed-in users with access"),
+        ("owner", "for the owner alone"),
+    ],
+)
+def test_a_url_says_for_whom_it_opens(
+    client: Client, host: Host, owner: User, auth: str, words: str
+) -> None:
+    workspace = make_workspace(host, owner)
+    Url.objects.create(workspace=workspace, subdomain="a", domain="b.example", port=80, auth=auth)
+    html = page(client, f"/workspaces/{workspace.pk}/")
+    assert f"to port 80, {words}<" in html

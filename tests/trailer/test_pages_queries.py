@@ -15,6 +15,7 @@ from tests.factories import (
     make_network,
     make_registry,
     make_silent_host,
+    make_stack,
     make_volume,
     make_workspace,
 )
@@ -27,12 +28,14 @@ pytestmark = pytest.mark.django_db
 
 # Session, user, and what the page itself reads; a page that needs more has to say why here.
 BUDGETS = {
-    "/": 14,
+    "/": 16,
     "/workspaces/": 7,
     # With one look at whether the user may turn on privileged settings.
     "/workspaces/new/": 7,
-    "/search/?q=w": 9,
+    "/search/?q=w": 10,
     "/images/": 5,
+    # With the services of all of them, their mounts, and the newest sync of each.
+    "/stacks/": 9,
     "/hosts/": 4,
     "/networks/": 6,
     # With one look at whether the user may mount folders of a host.
@@ -50,6 +53,7 @@ def _fill(owner: User, number: int) -> None:
         make_network(host, owner)
         make_volume(host, owner)
         make_registry(owner)
+        make_stack(host, owner)
         make_silent_host()
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import resolve
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
+from agent.protocol.metrics import GpuSample as GpuReport
 from agent.protocol.metrics import HostSample as HostReport
 from agent.protocol.metrics import Metrics
 from agent.protocol.metrics import WorkspaceSample as WorkspaceReport
+from hosts.models import Host
 from tests.factories import (
     api_client,
     make_admin,
@@ -23,9 +26,7 @@ from tests.factories import (
     make_workspace,
 )
 from workspaces.metrics import metrics_record
-
-if TYPE_CHECKING:
-    from hosts.models import Host
+from workspaces.tasks import mark_silent_hosts
 
 pytestmark = pytest.mark.django_db
 
@@ -43,9 +44,28 @@ def read(text: str) -> dict[str, dict[str, float]]:
 def busy_host(name: str) -> Host:
     host = make_host(name)
     workspace = make_workspace(host, name=f"on-{name}"[:63])
-    use = WorkspaceReport(workspace_id=str(workspace.pk), cpu_percent=150.0, memory_bytes=5)
+    use = WorkspaceReport(
+        workspace_id=str(workspace.pk),
+        cpu_percent=150.0,
+        memory_bytes=5,
+        disk_read_rate=6.0,
+        network_tx_rate=7.0,
+        connections=2,
+    )
     sample = HostReport(cpu_percent=12.5, memory_bytes=3, memory_total_bytes=8, load=0.5)
-    metrics_record(host, Metrics(host=sample, workspaces=(use,)), timezone.now())
+    cards = [
+        {"id": "GPU-0", "name": "H100", "index": 0},
+        {"id": "GPU-1", "name": "L4", "index": 1},
+    ]
+    Host.objects.filter(pk=host.pk).update(gpus=cards)
+    gpus = (
+        GpuReport(id="GPU-0", utilization_percent=80.0, memory_bytes=9, power_watts=300.5),
+        GpuReport(id="GPU-1"),
+    )
+    now = timezone.now()
+    old = Metrics(gpus=(GpuReport(id="GPU-1", utilization_percent=1.0),))
+    metrics_record(host, old, now - timedelta(seconds=15))
+    metrics_record(host, Metrics(host=sample, workspaces=(use,), gpus=gpus), now)
     return host
 
 
@@ -60,6 +80,13 @@ def test_a_scrape_tells_hosts_workspaces_and_builds() -> None:
     assert found["trailer_host_memory_used_bytes"] == {"alpha": 3}
     assert found["trailer_workspaces"] == {"deployment_pending": 1}
     assert found["trailer_workspace_cpu_percent"] == {"on-alpha": 150.0}
+    assert found["trailer_workspace_disk_read_bytes_per_second"] == {"on-alpha": 6}
+    assert found["trailer_workspace_network_transmit_bytes_per_second"] == {"on-alpha": 7}
+    assert found["trailer_workspace_connections"] == {"on-alpha": 2}
+    assert "trailer_workspace_network_receive_bytes_per_second" not in found, "nobody knows"
+    assert found["trailer_gpu_utilization_percent"] == {"H100": 80}, "an older sample is over"
+    assert found["trailer_gpu_memory_used_bytes"] == {"H100": 9}
+    assert found["trailer_gpu_power_watts"] == {"H100": 300.5}
     assert found["trailer_builds"] == {"finished": 1}
     assert found["process_cpu_seconds_total"][""] > 0
 
@@ -84,6 +111,7 @@ def test_a_hostile_name_stays_one_label() -> None:
 
 def test_the_number_of_queries_does_not_grow_with_the_fleet() -> None:
     client = api_client(make_admin())
+    busy_host("first")
     client.get("/metrics")
 
     def queries() -> int:
@@ -95,3 +123,28 @@ def test_the_number_of_queries_does_not_grow_with_the_fleet() -> None:
     for number in range(5):
         busy_host(f"host-{number}")
     assert queries() == few
+
+
+def counted(text: str, name: str, **labels: str) -> float:
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+def test_requests_are_counted_by_route_and_jobs_by_outcome() -> None:
+    client = api_client(make_admin())
+    named = resolve(f"/api/v1/hosts/{make_host().pk}/").route
+    route = {"route": named, "method": "GET", "status": "200"}
+    job = {"job": "workspaces.mark_silent_hosts", "outcome": "done"}
+    before = client.get("/metrics").content.decode()
+    for _ in range(2):
+        client.get(f"/api/v1/hosts/{make_host().pk}/")
+    mark_silent_hosts()
+    after = client.get("/metrics").content.decode()
+    for name, labels in (("trailer_http_requests_total", route), ("trailer_jobs_total", job)):
+        rise = counted(after, name, **labels) - counted(before, name, **labels)
+        assert rise == (2 if labels is route else 1), name
+    assert counted(after, "trailer_http_request_seconds_count", method="GET") > 0

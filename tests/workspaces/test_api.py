@@ -17,7 +17,7 @@ READ_ONLY = {
     *("id", "status", "status_label", "message", "fresh", "observed_at", "allowed_actions"),
     *("revision", "observed_revision", "container_id", "container_name", "started_at"),
     *("restart_count", "health", "owner", "stack", "created_at", "updated_at", "exit_code"),
-    *("host_name", "image_name", "network_names", "volume_names"),
+    *("host_name", "image_name", "network_names", "volume_names", "gpu_ids", "timer"),
 }
 
 
@@ -41,7 +41,7 @@ def test_creating_answers_201_with_every_field(scene: Scene) -> None:
     ]
     assert body["networks"] == [str(scene.network.pk)]
     assert body["urls"] == [
-        {"subdomain": "box", "domain": "example.com", "port": 80, "tls": False, "auth": "login"}
+        {"subdomain": "box", "domain": "example.com", "port": 80, "tls": False, "auth": "users"}
     ]
     assert body["health_check"] == {
         "test": ["CMD", "true"],

@@ -27,11 +27,13 @@ ROUTES: list[tuple[str, str, dict[str, Any], int, int]] = [
     ("patch", "", {"cpus": 1}, 200, EDITOR),
     ("delete", "", {}, 204, MANAGER),
     ("post", "start/", {}, 202, EDITOR),
+    ("post", "extend/", {}, 409, EDITOR),
     ("post", "stop/", {}, 202, EDITOR),
     ("post", "redeploy/", {}, 202, EDITOR),
     ("post", "snapshot/", {"name": "saved"}, 202, EDITOR),
     ("post", "clone/", {"name": "copy"}, 202, EDITOR),
     ("post", "rollback/", {"revision": 1}, 202, EDITOR),
+    ("post", "rollback/plan/", {"revision": 1}, 200, EDITOR),
     ("post", "plan/", {"cpus": 1}, 200, EDITOR),
     ("get", "events/", {}, 200, VIEWER),
     ("get", "revisions/", {}, 200, VIEWER),
@@ -120,7 +122,7 @@ def test_each_route_answers_each_caller_as_it_should(
 
 def test_no_route_is_missing_from_the_table() -> None:
     views = {str(vars(pattern)["name"]).removeprefix("workspace-") for pattern in router.urls}
-    named = {path.strip("/") or "detail" for _, path, _, _, _ in ROUTES}
+    named = {path.strip("/").replace("/", "-") or "detail" for _, path, _, _, _ in ROUTES}
     assert views - ELSEWHERE == named | {"list"}
 
 

@@ -94,9 +94,9 @@ def test_the_list_costs_the_same_for_one_and_for_many(
     fill(0)
     client.get(URL)
     # Token, count, rows, and one for each kind of part (mounts bring their volumes).
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         assert len(client.get(URL).json()["results"]) == 1
     for n in range(1, 9):
         fill(n)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         assert len(client.get(URL).json()["results"]) == 9

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
+from tests.openapi import openapi
 from workspaces.validation.fields import REQUIRED, WRITABLE
 
 
 @pytest.fixture
 def schema() -> dict[str, Any]:
-    generator: Any = SchemaGenerator
-    document: dict[str, Any] = generator().get_schema(request=None, public=True)
-    return document
+    return openapi()
 
 
 def component(schema: dict[str, Any], name: str) -> dict[str, Any]:
@@ -53,7 +51,9 @@ def test_every_route_is_described_with_its_codes(schema: dict[str, Any]) -> None
         ("{id}/redeploy/", "post"): "202",
         ("{id}/snapshot/", "post"): "202",
         ("{id}/clone/", "post"): "202",
+        ("{id}/extend/", "post"): "202",
         ("{id}/rollback/", "post"): "202",
+        ("{id}/rollback/plan/", "post"): "200",
         ("{id}/plan/", "post"): "200",
         ("{id}/metrics/", "get"): "200",
         ("{id}/grants/", "get"): "200",

@@ -13,6 +13,7 @@ from trailer.errors import Invalid, NotAllowed, NotFound
 from workspaces.fields import fields_of
 from workspaces.models import Event, Workspace
 from workspaces.services import (
+    rollback_plan,
     workspace_clone,
     workspace_rollback,
     workspace_stop,
@@ -154,6 +155,26 @@ def test_a_rollback_leaves_the_run_state_to_start_and_stop(scene: Scene) -> None
     workspace_stop(actor=scene.owner, workspace=workspace)
     workspace = workspace_rollback(actor=scene.owner, workspace=workspace, revision=1)
     assert (workspace.desired_state, float(workspace.cpus or 0)) == ("stopped", 1.0)
+
+
+def test_the_plan_of_a_rollback_is_what_it_then_does_and_saves_nothing(scene: Scene) -> None:
+    workspace = scene.create_full()
+    changed = workspace_update(
+        actor=scene.owner,
+        workspace=workspace,
+        data={"env": {"MODE": "new"}, "secret_env": {"PASSWORD": "other"}},
+    )
+    plan = rollback_plan(actor=scene.owner, workspace=changed, revision=1)
+    effects = {(change.field, change.effect) for change in plan.changes}
+    assert effects == {("env", "replace"), ("secret_env", "replace")}
+    assert CANARY not in str(plan)
+    changed.refresh_from_db()
+    assert changed.revision == 2
+    workspace_rollback(actor=scene.owner, workspace=changed, revision=1)
+    event = Event.objects.filter(workspace=workspace, kind="rolled_back").get()
+    assert {change["field"] for change in event.changes} == {"env", "secret_env"}
+    with pytest.raises(NotFound):
+        rollback_plan(actor=scene.stranger, workspace=changed, revision=1)
 
 
 def test_a_rollback_to_the_present_changes_nothing(scene: Scene) -> None:

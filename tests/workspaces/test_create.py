@@ -14,7 +14,7 @@ from tests.workspaces.scene import CANARY
 from trailer.errors import Invalid, NotAllowed
 from trailer.secrets import decrypt, decrypt_mapping
 from workspaces.models import EnvVar, Event, Revision, Workspace
-from workspaces.services import workspace_create
+from workspaces.services import workspace_create, workspace_stop
 from workspaces.status import workspace_status
 
 if TYPE_CHECKING:
@@ -27,6 +27,21 @@ def refused(scene: Scene, actor: Any = None, **fields: Any) -> dict[str, list[st
         workspace_create(actor=actor or scene.owner, data=scene.body(**fields))
     assert Workspace.objects.count() == before
     return caught.value.fields
+
+
+@pytest.mark.parametrize(
+    "name", ["trailer.example.com", "TRAILER.example.com", "intern.example.org"]
+)
+def test_the_servers_own_name_is_no_workspaces_address(
+    scene: Scene, name: str, settings: Any
+) -> None:
+    settings.TRAILER_PUBLIC_URL = "https://trailer.example.com"
+    settings.ALLOWED_HOSTS = ["trailer.example.com", "intern.example.org"]
+    subdomain, _, domain = name.partition(".")
+    url = {"subdomain": subdomain, "domain": domain, "port": 80, "auth": "public"}
+    sentences = refused(scene, urls=[url])
+    assert "this server" in sentences["urls.0.subdomain"][0]
+    scene.create(urls=[{**url, "subdomain": "box"}])
 
 
 def test_a_new_workspace_belongs_to_its_maker_and_waits_for_deployment(scene: Scene) -> None:
@@ -157,9 +172,9 @@ def test_all_that_a_host_has_may_be_asked_for(scene: Scene) -> None:
     made = scene.create(memory_bytes=16 * 1024**3, cpus=8, gpus={"count": 1})
     assert (made.memory_bytes, made.cpus, made.gpus) == (16 * 1024**3, Decimal(8), {"count": 1})
     for name, device in (("by-id", "GPU-a"), ("by-index", "0")):
-        assert scene.create(name=name, gpus={"device_ids": [device]}).gpus == {
-            "device_ids": [device]
-        }
+        workspace_stop(actor=scene.owner, workspace=made)
+        made = scene.create(name=name, gpus={"device_ids": [device]})
+        assert made.gpus == {"device_ids": [device]}
 
 
 def test_a_host_never_seen_has_no_known_limits(scene: Scene) -> None:
@@ -211,3 +226,12 @@ def test_only_an_admin_may_nest_virtualisation(scene: Scene) -> None:
 def test_nobody_creates_without_signing_in(scene: Scene) -> None:
     with pytest.raises(NotAllowed):
         workspace_create(actor=AnonymousUser(), data=scene.body())
+
+
+def test_nested_virtualisation_is_refused_where_the_host_has_none(scene: Scene) -> None:
+    data = scene.body(nested_virtualization=True)
+    Host.objects.filter(pk=scene.host.pk).update(capabilities=["workspaces"])
+    with pytest.raises(Invalid, match="/dev/kvm, which the host local does not have"):
+        workspace_create(actor=scene.admin, data=data)
+    Host.objects.filter(pk=scene.host.pk).update(capabilities=["nested_virtualization"])
+    assert workspace_create(actor=scene.admin, data=data).nested_virtualization

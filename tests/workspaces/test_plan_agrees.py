@@ -105,7 +105,7 @@ def apply_and_compare(scene: Scene, workspace: Workspace, data: dict[str, Any]) 
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

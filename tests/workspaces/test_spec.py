@@ -73,5 +73,5 @@ def test_parts_are_read_in_a_fixed_number_of_queries(
 ) -> None:
     for n in range(3):
         scene.create(name=f"box-{n}", mounts=[{"volume": str(scene.volume.pk), "target": "/d"}])
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         assert len([workspace_spec(row) for row in with_parts(Workspace.objects.all())]) == 3

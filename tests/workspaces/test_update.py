@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.utils import timezone
 
 from hosts.models import Host
 from images.models import Image
@@ -172,6 +173,52 @@ def test_an_edit_of_a_stopped_workspace_deploys_nothing_before_its_start(scene: 
     assert [change.effect for change in plan.changes] == ["replace"]
     workspace = update(scene, workspace, env={})
     assert (workspace.revision, workspace_status(workspace)) == (2, "stopped")
+
+
+def test_a_stopped_workspace_is_renamed_in_place(scene: Scene) -> None:
+    workspace = scene.create_full(desired_state="stopped")
+    observe(workspace, "stopped")
+    data = {"name": "renamed", "env": {}}
+    plan = workspace_plan(actor=scene.owner, workspace=workspace_get(workspace.pk), data=data)
+    assert (plan.action, plan.downtime) == ("in_place", "none")
+
+
+def _ran_then_stopped(scene: Scene) -> Workspace:
+    workspace = running(scene)
+    Event.objects.create(workspace=workspace, at=timezone.now(), kind="create", revision=1)
+    return update(scene, workspace, desired_state="stopped")
+
+
+def test_a_start_that_brings_the_container_up_to_date_is_planned_as_a_replace(
+    scene: Scene,
+) -> None:
+    workspace = update(scene, _ran_then_stopped(scene), cpus=2, secret_env={"PASSWORD": "new"})
+    plan = workspace_plan(
+        actor=scene.owner, workspace=workspace, data={"desired_state": "running"}
+    )
+    assert (plan.action, plan.downtime) == ("replace", "none")
+    assert [change.field for change in plan.changes] == ["desired_state", "secret_env", "cpus"]
+    workspace = update(scene, workspace, desired_state="running")
+    event = Event.objects.filter(workspace=workspace).first()
+    assert event is not None
+    assert [change["field"] for change in event.changes] == ["desired_state"]
+
+
+def test_a_start_after_a_change_and_its_return_is_a_start(scene: Scene) -> None:
+    workspace = update(scene, _ran_then_stopped(scene), cpus=2)
+    workspace = update(scene, workspace, cpus=1.5)
+    plan = workspace_plan(
+        actor=scene.owner, workspace=workspace, data={"desired_state": "running"}
+    )
+    assert (plan.action, [change.field for change in plan.changes]) == ("start", ["desired_state"])
+
+
+def test_mounts_are_planned_in_the_shape_of_the_field(scene: Scene) -> None:
+    workspace = running(scene)
+    volume = str(make_volume(scene.host, scene.owner).pk)
+    mounts = [{"volume": volume, "target": "/d", "read_only": True}]
+    plan = workspace_plan(actor=scene.owner, workspace=workspace, data={"mounts": mounts})
+    assert [change.new for change in plan.changes] == [mounts]
 
 
 def test_a_small_change_keeps_a_deployment_that_is_still_pending(scene: Scene) -> None:

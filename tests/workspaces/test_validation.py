@@ -7,10 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from agent.protocol.spec import GpuSpec, HealthCheckSpec, PortSpec
+from agent.protocol.spec import HealthCheckSpec, PortSpec
 from tests.workspaces.bad_fields import BAD_FIELDS, UUID_TEXT
 from trailer.errors import Invalid
 from workspaces.fields import MountFields, WorkspaceFields, body_of
+from workspaces.gpus import GpuWish
 from workspaces.validation.fields import WRITABLE, fields_for_create, fields_for_update
 
 REQUIRED: dict[str, Any] = {"name": "box", "host": UUID_TEXT, "image": UUID_TEXT}
@@ -40,6 +41,12 @@ def test_all_bad_fields_are_told_at_once() -> None:
     assert set(caught.value.fields) == {"name", "host", "image", "cpus", "color"}
 
 
+def test_an_unknown_field_is_named_in_the_sentence() -> None:
+    with pytest.raises(Invalid) as caught:
+        created(status="running")
+    assert "“status”" in caught.value.message
+
+
 def test_what_is_left_out_gets_its_default() -> None:
     fields = created()
     assert (fields.desired_state, fields.startup_timeout, fields.drain_timeout) == (
@@ -67,7 +74,7 @@ def test_defaults_of_parts_are_filled_in() -> None:
     assert fields.mounts == (MountFields(volume_id=UUID(UUID_TEXT), target="/data/x"),)
     assert fields.health_check == HealthCheckSpec(test=("CMD-SHELL", "true"))
     assert (fields.urls[0].subdomain, fields.urls[0].domain) == ("www", "example.com")
-    assert fields.urls[0].auth == "login"
+    assert fields.urls[0].auth == "users"
 
 
 @pytest.mark.parametrize("empty", [None, {}, {"count": 0}, {"device_ids": []}])
@@ -76,7 +83,7 @@ def test_asking_for_no_gpu_is_the_same_as_not_asking(empty: Any) -> None:
 
 
 def test_gpu_ids_have_no_order() -> None:
-    assert created(gpus={"device_ids": ["b", "a", "b"]}).gpus == GpuSpec(device_ids=("a", "b"))
+    assert created(gpus={"device_ids": ["b", "a", "b"]}).gpus == GpuWish(device_ids=("a", "b"))
 
 
 @pytest.mark.parametrize("field", ["cpus", "memory_bytes", "shm_bytes", "idle_stop_minutes"])

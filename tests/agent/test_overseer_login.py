@@ -1,0 +1,53 @@
+"""What an overseer pulls the agent's image with: only what is meant for that very registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.config import Config
+from agent.overseer.order import Order
+from agent.overseer.wanted import agent_login, wanted_order
+from agent.protocol.state import HostSettings, HostState, RegistryCredential
+from agent.store.document import save_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IMAGE = "registry.example.com/trailer/agent:2"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Of an agent whose server is away: the last good document tells."""
+    save_document(
+        tmp_path,
+        HostState(
+            host_id="h",
+            protocol=1,
+            state_epoch=1,
+            version=1,
+            settings=HostSettings(agent_image=IMAGE, agent_order=7),
+            agent_credential=RegistryCredential(
+                server="registry.example.com", username="fleet", password="open sesame"
+            ),
+        ),
+    )
+    return Config(server_url="http://127.0.0.1:9", state_dir=tmp_path)
+
+
+def test_the_login_goes_to_its_own_registry_only(config: Config) -> None:
+    assert wanted_order(config) == Order(image=IMAGE, number=7)
+    found = agent_login(config, IMAGE)
+    assert found is not None
+    assert (found.username, found.password) == ("fleet", "open sesame")
+    assert "sesame" not in repr(found)
+    for other in ("trailer/agent:2", "registry.example.com.evil.org/trailer/agent:2", "agent"):
+        assert agent_login(config, other) is None
+
+
+def test_without_any_document_there_is_no_login_and_no_order_is_known(tmp_path: Path) -> None:
+    config = Config(server_url="http://127.0.0.1:9", state_dir=tmp_path)
+    assert agent_login(config, IMAGE) is None
+    assert wanted_order(config) is None

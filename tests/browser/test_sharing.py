@@ -1,0 +1,98 @@
+"""Sharing from the pages of images, volumes, networks and hosts; revisions and the way back."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from playwright.sync_api import Page, expect
+
+if TYPE_CHECKING:
+    from tests.browser.pretend_agent import PretendAgent
+
+
+def some_user(agent: PretendAgent) -> str:
+    name = f"user-{uuid.uuid4().hex[:8]}"
+    body = {"username": name, "password": "correct horse battery"}
+    assert agent.trailer.api("POST", "/users/", json=body).ok
+    return name
+
+
+def made(agent: PretendAgent, kind: str, **fields: Any) -> str:
+    body = {"name": f"a-{uuid.uuid4().hex[:8]}", "host": agent.host["id"], **fields}
+    answer = agent.trailer.api("POST", f"/{kind}/", json=body)
+    assert answer.ok, answer.text
+    return str(answer.json()["id"])
+
+
+def save(page: Page) -> None:
+    with page.expect_response("**/grants/") as answer:
+        page.get_by_role("button", name="Save access").click()
+    assert answer.value.ok
+
+
+def changed_workspace(agent: PretendAgent) -> Any:
+    workspace = agent.workspace(env={"MODE": "old"})
+    agent.says_workspace(workspace, "running", container_id="a" * 64)
+    body = {"env": {"MODE": "new"}, "secret_env": {"KEY": "hidden"}}
+    assert agent.trailer.api("PATCH", f"/workspaces/{workspace['id']}/", json=body).ok
+    return workspace
+
+
+def test_images_volumes_and_networks_are_shared_from_their_own_pages(
+    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    page, user = signed_in, some_user(agent)
+    ids = {"images": agent.image()["id"]}
+    ids |= {kind: made(agent, kind) for kind in ("volumes", "networks")}
+    for kind, object_id in ids.items():
+        page.goto(f"{agent.trailer.url}/{kind}/{object_id}/")
+        expect(page.locator("[data-nobody]")).to_be_visible()
+        page.get_by_role("button", name="Add person or group").click()
+        page.locator("[name=user]:visible").fill(user)
+        save(page)
+        expect(page.get_by_role("button", name=f"Remove {user}")).to_be_visible()
+        [grant] = agent.read(f"/{kind}/{object_id}/grants/")
+        assert (grant["username"], grant["role"]) == (user, "viewer")
+        page.get_by_role("button", name=f"Remove {user}").click()
+        save(page)
+        expect(page.locator("[data-nobody]")).to_be_visible()
+        assert agent.read(f"/{kind}/{object_id}/grants/") == []
+    assert page_errors == []
+
+
+def test_capabilities_are_given_on_the_hosts_page(signed_in: Page, agent: PretendAgent) -> None:
+    page, user = signed_in, some_user(agent)
+    address = f"/hosts/{agent.host['id']}/"
+    page.goto(f"{agent.trailer.url}{address}?tab=access")
+    page.get_by_role("button", name="Add person or group").click()
+    page.locator("[name=user]:visible").fill("nobody-of-this-name")
+    page.get_by_role("checkbox", name="bind").check()
+    page.get_by_role("button", name="Save access").click()
+    expect(page.locator("[name=user]:visible")).to_have_attribute("aria-invalid", "true")
+    page.locator("[name=user]:visible").fill(user)
+    page.get_by_role("button", name="Save access").click()
+    expect(page.get_by_role("button", name=f"Remove {user}")).to_be_visible()
+    [entry] = agent.read(f"{address}access/")
+    assert (entry["username"], entry["capabilities"]) == (user, ["bind"])
+
+
+def test_a_rollback_is_previewed_carried_out_and_listed(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page, workspace = signed_in, changed_workspace(agent)
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
+    page.get_by_role("tab", name="Revisions").click()
+    revisions = page.locator(".revision")
+    expect(revisions).to_have_count(2)
+    expect(revisions.first.locator(".change")).to_have_count(2)
+    expect(revisions.first).not_to_contain_text("hidden")
+    revisions.last.get_by_role("button", name="Roll back").click()
+    plan = page.locator("dialog [data-plan-words]")
+    expect(plan).to_contain_text("Rolling back replaces the container")
+    expect(plan.locator(".change").first).to_contain_text("old")
+    page.get_by_role("dialog").get_by_role("button", name="Roll back").click()
+    expect(revisions).to_have_count(3)
+    expect(revisions.first).to_contain_text("Rolled back to revision 1.")
+    after = agent.read(f"/workspaces/{workspace['id']}/")
+    assert (after["revision"], after["env"], after["secret_env"]) == (3, {"MODE": "old"}, {})

@@ -1,0 +1,54 @@
+"""The Dockerfiles agree with the code that they pack."""
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from agent.protocol import PROTOCOL_VERSION
+from agent.version import VERSION
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+
+
+@pytest.mark.parametrize("name", ["agent", "server"])
+def test_an_image_carries_the_version_and_protocol_of_its_code(name: str) -> None:
+    text = (DEPLOY / f"{name}.Dockerfile").read_text()
+    assert re.search(r"^ARG VERSION=(.+)$", text, re.MULTILINE)[1] == VERSION  # type: ignore[index]
+    assert re.search(r"^ARG PROTOCOL=(.+)$", text, re.MULTILINE)[1] == str(PROTOCOL_VERSION)  # type: ignore[index]
+
+
+def test_the_agents_image_holds_neither_django_nor_anything_without_a_hash() -> None:
+    text = (DEPLOY / "agent-requirements.txt").read_text()
+    names = re.findall(r"^([\w.-]+)==", text, re.MULTILINE)
+    assert {"docker", "msgspec", "psutil", "websockets", "nvidia-ml-py"} <= set(names)
+    assert not [name for name in names if "django" in name or name == "celery"]
+    assert text.count("--hash=") >= len(names)
+    assert all(line.rstrip().endswith("\\") for line in text.splitlines() if "==" in line)
+
+
+def test_both_requirements_pin_the_same_versions() -> None:
+    def pins(path: Path) -> set[tuple[str, str]]:
+        return set(re.findall(r"^([\w.-]+)==([^ \\;]+)", path.read_text(), re.MULTILINE))
+
+    agent = pins(DEPLOY / "agent-requirements.txt")
+    assert agent <= pins(DEPLOY.parent / "requirements.txt")
+
+
+def test_the_agents_image_holds_all_that_the_agent_imports() -> None:
+    imported = set()
+    for path in (DEPLOY.parent / "agent").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.partition(".")[0])
+    known = packages_distributions()
+    pinned = (DEPLOY / "agent-requirements.txt").read_text()
+    names = set(re.findall(r"^([\w.-]+)==", pinned, re.MULTILINE))
+    for module in imported - set(sys.stdlib_module_names) - {"agent"}:
+        makers = {maker.lower() for maker in known.get(module, [module])}
+        assert makers & names, f"{module} is not in deploy/agent-requirements.txt"

@@ -1,0 +1,73 @@
+"""The database of tests inside this process: a copy of one that is migrated already."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connections
+from django.db.backends.sqlite3.base import DatabaseWrapper
+from django.test.utils import setup_databases, teardown_databases
+
+from tests.ground.template import migrated_database
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_modify_db_settings: None, django_db_blocker: Any
+) -> Iterator[None]:
+    """Give each worker its database without the seconds that all migrations take.
+
+    What is no file, such as PostgreSQL, is set up as Django does it.
+    """
+    with django_db_blocker.unblock():
+        undo = _copied() if connections["default"].vendor == "sqlite" else _made()
+    with pytest.MonkeyPatch.context() as patch:
+        _let_flush_empty_the_audit(patch)
+        yield
+    with django_db_blocker.unblock():
+        undo()
+
+
+def _copied() -> Callable[[], None]:
+    connection = connections["default"]
+    connection.close()
+    copy = Path(connection.settings_dict["TEST"]["NAME"])
+    _remove(copy)
+    shutil.copyfile(migrated_database(), copy)
+    settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = str(copy)
+
+    def undo() -> None:
+        connections.close_all()
+        _remove(copy)
+
+    return undo
+
+
+def _let_flush_empty_the_audit(patch: pytest.MonkeyPatch) -> None:
+    """After a test with transactions all tables are emptied, also the one that refuses it."""
+    operations = DatabaseWrapper.ops_class
+    original = operations.sql_flush
+    find = "SELECT sql FROM sqlite_master WHERE name = 'audit_rows_remain'"
+
+    def sql_flush(self: Any, *args: Any, **kwargs: Any) -> list[str]:
+        with self.connection.cursor() as cursor:
+            trigger = cursor.execute(find).fetchone()
+        statements = original(self, *args, **kwargs)
+        return ["DROP TRIGGER audit_rows_remain", *statements, *trigger] if trigger else statements
+
+    patch.setattr(operations, "sql_flush", sql_flush)
+
+
+def _made() -> Callable[[], None]:
+    made = setup_databases(verbosity=0, interactive=False)
+    return lambda: teardown_databases(made, verbosity=0)
+
+
+def _remove(database: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            Path(f"{database}{suffix}").unlink()

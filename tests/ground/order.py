@@ -1,0 +1,32 @@
+"""Which files of tests come first: the longest. One that began last would keep one core busy while
+the other has nothing left to do."""
+
+import pytest
+
+LONGEST = (
+    "tests/engine/test_kill_points.py",
+    "tests/e2e/test_agent_container.py",
+    "tests/engine/test_overseer_killed.py",
+    "tests/e2e/test_production.py",
+    "tests/e2e/test_stacks_faults.py",
+    "tests/e2e/test_stacks.py",
+    "tests/engine/test_cleanup.py",
+    "tests/engine/test_rows_swap.py",
+    "tests/trailer/test_backup.py",
+    "tests/security/test_schemathesis.py",
+    "tests/trailer/test_canaries.py",
+    "tests/workspaces/test_plan_agrees.py",
+    "tests/workspaces/test_api_bad_input.py",
+    "tests/architecture/test_access.py",
+    "tests/security/test_fuzz.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The rest stays in its order."""
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    place = item.nodeid.partition("::")[0]
+    return LONGEST.index(place) if place in LONGEST else len(LONGEST)

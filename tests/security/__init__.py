@@ -1,0 +1,1 @@
+"""What an attacker would try: every address as everybody, hostile requests, forbidden code."""

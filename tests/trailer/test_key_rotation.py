@@ -1,0 +1,97 @@
+"""Rotation of the keys of secrets at rest: everything stays readable, with the new key alone."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+
+from tests.factories import make_host, make_registry, make_user
+from tests.workspaces.scene import CANARY, make_scene
+from trailer.accounts.models import SecondFactor
+from trailer.accounts.second_factor import factor_begin
+from trailer.audit.models import AuditEntry
+from trailer.errors import Unavailable
+from trailer.key_rotation import rotate_secrets
+from trailer.keys import load_or_create_keys
+from trailer.secrets import decrypt, decrypt_mapping, encrypt
+from workspaces.control.compile import document_for
+from workspaces.models import EnvVar, Revision
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.django_db
+
+
+def new_key() -> str:
+    return Fernet.generate_key().decode()
+
+
+def test_every_secret_is_readable_with_the_new_key_alone(settings: Any) -> None:
+    old, new = new_key(), new_key()
+    settings.TRAILER_SECRET_KEYS = [old]
+    scene = make_scene()
+    workspace = scene.create_full()
+    registry = make_registry(password="registry-password")
+    host = make_host(host_key=encrypt("key-of-the-host"))
+    factor_begin(actor=scene.owner)
+    document_for(scene.host.pk, "")
+    settings.TRAILER_SECRET_KEYS = [new, old]
+    first = rotate_secrets()
+    assert first.renewed >= 6
+    assert first.unreadable == {}
+    assert rotate_secrets().renewed == 0
+    settings.TRAILER_SECRET_KEYS = [new]
+    variable = EnvVar.objects.get(workspace=workspace, is_secret=True)
+    assert decrypt(variable.secret_token) == CANARY
+    revision = Revision.objects.get(workspace=workspace)
+    assert decrypt_mapping(revision.secret_env_token) == {"PASSWORD": CANARY}
+    registry.refresh_from_db()
+    host.refresh_from_db()
+    assert decrypt(registry.password_token) == "registry-password"
+    assert decrypt(host.host_key) == "key-of-the-host"
+    assert decrypt(SecondFactor.objects.get().secret_token)
+    assert CANARY.encode() in (document_for(scene.host.pk, "").body or b"")
+
+
+def test_a_cell_that_no_key_opens_is_told_and_left(settings: Any) -> None:
+    settings.TRAILER_SECRET_KEYS = [new_key()]
+    lost = make_registry().pk
+    settings.TRAILER_SECRET_KEYS = [new_key()]
+    user = make_user(first_name="gAAAAA is my name")
+    found = rotate_secrets()
+    assert found.unreadable == {
+        "images_registry.password_token": 1,
+        "accounts_user.first_name": 1,
+    }
+    user.refresh_from_db()
+    assert user.first_name == "gAAAAA is my name"
+    registry = type(make_registry()).objects.get(pk=lost)
+    with pytest.raises(Unavailable):
+        decrypt(registry.password_token)
+
+
+def test_the_command_makes_a_key_then_writes_anew(settings: Any, tmp_path: Path) -> None:
+    before = load_or_create_keys(tmp_path, secret_key="x", fernet_keys=[]).fernet_keys
+    settings.TRAILER_DATA_DIR = tmp_path
+    settings.TRAILER_SECRET_KEYS = before
+    make_registry()
+    out = StringIO()
+    call_command("rotate_secrets", make_key=True, stdout=out)
+    after = load_or_create_keys(tmp_path, secret_key="x", fernet_keys=[]).fernet_keys
+    assert after[1:] == before
+    assert (tmp_path / "fernet.keys").stat().st_mode & 0o077 == 0
+    settings.TRAILER_SECRET_KEYS = after
+    call_command("rotate_secrets", stdout=out)
+    assert "1 secrets were written anew" in out.getvalue()
+    assert AuditEntry.objects.filter(action="secret.rotate").exists()
+
+
+def test_keys_from_the_environment_are_not_made_in_a_file(settings: Any, tmp_path: Path) -> None:
+    settings.TRAILER_DATA_DIR = tmp_path
+    with pytest.raises(CommandError, match="in front of them"):
+        call_command("rotate_secrets", make_key=True)

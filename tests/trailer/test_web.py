@@ -1,0 +1,144 @@
+"""What browsers are told and kept from: headers, cookies, forms, redirects, errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from tests.factories import JsonClient, api_client, make_user
+
+if TYPE_CHECKING:
+    from trailer.accounts.models import User
+
+pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "correct horse battery"
+NAMES = (
+    *("SECURE_HSTS_SECONDS", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"),
+    *("SESSION_COOKIE_HTTPONLY", "SESSION_COOKIE_SAMESITE", "SESSION_COOKIE_NAME", "DEBUG"),
+    *("SESSION_COOKIE_DOMAIN", "SECURE_CONTENT_TYPE_NOSNIFF", "ALLOWED_HOSTS"),
+    *("CSRF_TRUSTED_ORIGINS", "TRAILER_WS_ORIGINS"),
+)
+OTHER_SITES = (
+    *("https://evil.example/", "//evil.example/", "///evil.example", "http:///evil.example"),
+    *("/\\evil.example", "\\\\evil.example", "https:evil.example", "javascript:alert(1)"),
+    *("/%09/evil.example", "data:text/html,x", "https://testserver@evil.example/", "\t//evil"),
+)
+
+
+def told(public_url: str) -> dict[str, Any]:
+    """The settings that an installation at this address starts with."""
+    code = (
+        "import json, django; from django.conf import settings; "
+        f"print(json.dumps({{n: getattr(settings, n) for n in {NAMES!r}}}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "trailer.settings",
+            "TRAILER_PUBLIC_URL": public_url,
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_over_https_cookies_are_secure_and_browsers_stay_with_it() -> None:
+    found = told("https://trailer.example.com")
+    assert found["SECURE_HSTS_SECONDS"] >= 31_536_000
+    assert found["SESSION_COOKIE_SECURE"]
+    assert found["CSRF_COOKIE_SECURE"]
+    assert found["SESSION_COOKIE_HTTPONLY"]
+    assert found["SESSION_COOKIE_SAMESITE"] == "Lax"
+    # A name that browsers accept for this host alone: no other site of the domain can set it.
+    assert found["SESSION_COOKIE_NAME"].startswith("__Host-")
+    assert found["SESSION_COOKIE_DOMAIN"] is None
+    assert not found["DEBUG"]
+    assert "*" not in found["ALLOWED_HOSTS"]
+    assert "https://trailer.example.com" in found["TRAILER_WS_ORIGINS"]
+    assert found["CSRF_TRUSTED_ORIGINS"] == ["https://trailer.example.com"]
+
+
+@pytest.fixture
+def olga(settings: Any) -> User:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    cache.clear()
+    return make_user("olga", password=PASSWORD)
+
+
+@pytest.mark.parametrize("page", ["/", "/login/", "/profile/", "/api/v1/me/", "/admin/", "/x/"])
+def test_no_page_is_framed_sniffed_or_told_to_other_sites(page: str, olga: User) -> None:
+    client = Client()
+    client.force_login(olga)
+    headers = client.get(page).headers
+    assert headers["X-Frame-Options"] == "DENY"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "same-origin"
+    if not page.startswith("/admin"):
+        assert "unsafe" not in headers["Content-Security-Policy"]
+
+
+def test_a_session_changes_nothing_without_the_token_of_its_form(olga: User) -> None:
+    client = JsonClient(enforce_csrf_checks=True)
+    client.force_login(olga)
+    for method, address in (
+        ("POST", "/api/v1/tokens/"),
+        ("PATCH", "/api/v1/me/"),
+        ("POST", "/api/v1/sessions/end-others/"),
+        ("POST", "/logout/"),
+    ):
+        answer = client.generic(method, address, "{}", content_type="application/json")
+        assert answer.status_code == 403, address
+    # A form of another site can send no JSON, and what it can send is not taken.
+    plain = api_client(olga).generic(
+        "POST", "/api/v1/tokens/", "name=x", content_type="application/x-www-form-urlencoded"
+    )
+    assert plain.status_code == 415
+
+
+def test_the_sign_in_form_needs_its_token_too() -> None:
+    client = Client(enforce_csrf_checks=True)
+    answer = client.post("/login/", {"username": "olga", "password": PASSWORD})
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("onward", OTHER_SITES)
+def test_the_sign_in_leads_to_no_other_site(onward: str, olga: User) -> None:
+    body = {"username": "olga", "password": PASSWORD, "next": onward}
+    place = Client().post("/login/", body).headers["Location"]
+    assert place == "/" or (place.startswith("/") and place[1:2] not in ("/", "\\"))
+
+
+def test_a_forged_host_is_refused() -> None:
+    for host in ("evil.example", "localhost.evil.example", "127.0.0.1@evil.example"):
+        assert Client().get("/login/", HTTP_HOST=host).status_code == 400
+
+
+def test_an_unexpected_error_tells_a_number_and_no_trace(
+    olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("secret detail of /srv/trailer/settings.py")
+
+    monkeypatch.setattr("trailer.accounts.api.views.check_present_password", broken)
+    client = api_client(olga)
+    client.raise_request_exception = False
+    answer = client.patch("/api/v1/me/", {"email": "a@example.com"})
+    assert answer.status_code == 500
+    assert set(answer.json()) == {"code", "message", "fields", "request_id"}
+    for word in ("secret detail", "Traceback", "RuntimeError", ".py"):
+        assert word not in answer.content.decode()

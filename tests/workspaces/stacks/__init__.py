@@ -1,0 +1,1 @@
+"""Tests of stacks: queue, syncs, services, endpoints."""

@@ -1,0 +1,1 @@
+"""Tests of workspaces' URLs through the server."""
