@@ -17,19 +17,21 @@ if TYPE_CHECKING:
 
 
 def must_ask(image: Image, others: Sequence[Image]) -> bool:
-    """Whether the copies on the host would give this image's owner what they may not read.
+    """Whether the copies on the host would give this image's owner, or who said what it is made
+    from, what they may not read.
 
-    `others` are the images of the same host. Needs `image.owner` loaded.
+    `others` are the images of the same host. Needs `owner` and `source_by` loaded.
     """
     names = set(_names(image))
     if not names:
         return False
+    people = [person for person in (image.owner, image.source_by) if person is not None]
     return any(
-        other.kind == ImageKind.PULL
-        and other.registry_id is not None
-        and other.owner_id != image.owner_id
+        other.pk != image.pk
+        and other.kind == ImageKind.PULL
+        and (other.registry_id is not None or other.is_private)
         and parse_reference(other.reference).name in names
-        and not policy.allows(image.owner, "image.view", other)
+        and not all(policy.allows(person, "image.view", other) for person in people)
         for other in others
     )
 

@@ -171,6 +171,7 @@ RULES: dict[str, Rule] = {
     "network.modify": _shared("network", Role.EDITOR),
     "network.delete": _shared("network", Role.MANAGER),
     "network.share": _shared("network", Role.MANAGER),
+    "network.transfer": _OWNED,
     # Who sees a volume may mount it read-only.
     "volume.view": _shared("volume", Role.VIEWER),
     "volume.write": _shared("volume", Role.EDITOR),
@@ -179,6 +180,7 @@ RULES: dict[str, Rule] = {
     "volume.modify": _shared("volume", Role.EDITOR),
     "volume.delete": _shared("volume", Role.MANAGER),
     "volume.share": _shared("volume", Role.MANAGER),
+    "volume.transfer": _OWNED,
     "registry.view": _OWNED,
     "registry.create": SignedIn(),
     "registry.modify": _OWNED,
@@ -188,6 +190,7 @@ RULES: dict[str, Rule] = {
     "image.modify": _shared("image", Role.EDITOR),
     "image.delete": _shared("image", Role.MANAGER),
     "image.share": _shared("image", Role.MANAGER),
+    "image.transfer": _OWNED,
     "build.view": AnyOf(
         (Admin(), Owner("image__owner"), Granted("image", Role.VIEWER, path="image_id"))
     ),
@@ -210,6 +213,7 @@ RULES: dict[str, Rule] = {
     "stack.source": _shared("stack", Role.MANAGER),
     "stack.delete": _shared("stack", Role.MANAGER),
     "stack.share": _shared("stack", Role.MANAGER),
+    "stack.transfer": _OWNED,
     "sync.view": AnyOf(
         (Admin(), Owner("stack__owner"), Granted("stack", Role.VIEWER, path="stack_id"))
     ),

@@ -16,8 +16,9 @@ from hosts.services.enrolment import enrolment_create
 from hosts.services.hosts import host_confirm_state, host_create, host_delete, host_update
 from hosts.services.networks import network_create, network_delete, network_update
 from hosts.services.revocation import host_revoke
+from hosts.services.transfer import network_transfer, volume_transfer
 from hosts.services.volumes import volume_create, volume_delete
-from trailer.access.api.views import CapabilitiesMixin, GrantsMixin
+from trailer.access.api.views import CapabilitiesMixin, GrantsMixin, TransferMixin, transfers
 from trailer.api.permissions import AdminScopeToChange, SignedInWithScope
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
@@ -102,7 +103,9 @@ class HostViewSet(CapabilitiesMixin, HostMetricsMixin, ResourceViewSet[Host]):
         return self.answer(host.pk, 202)
 
 
-class NetworkViewSet(GrantsMixin, ResourceViewSet[Network]):
+@transfers(outputs.NetworkOutput)
+class NetworkViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Network]):
+    transfer_service = staticmethod(network_transfer)
     queryset = Network.objects.select_related("host", "owner")
     serializer_class = outputs.NetworkOutput
     filterset_class = filters.NetworkFilter
@@ -140,9 +143,11 @@ class NetworkViewSet(GrantsMixin, ResourceViewSet[Network]):
         return Response(status=204)
 
 
-class VolumeViewSet(GrantsMixin, ResourceViewSet[Volume]):
+@transfers(outputs.VolumeOutput)
+class VolumeViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Volume]):
     """A volume has nothing to change: it is made and deleted."""
 
+    transfer_service = staticmethod(volume_transfer)
     queryset = Volume.objects.select_related("host", "owner")
     serializer_class = outputs.VolumeOutput
     filterset_class = filters.VolumeFilter

@@ -84,6 +84,8 @@ def network_delete(
     with transaction.atomic():
         row_lock(Host.objects.all(), network.host_id)
         current = row_get(Network.objects.all(), network.pk)
+        # It may have been handed over meanwhile.
+        policy.require(actor, "network.delete", current)
         check_revision(current.revision, expected_revision)
         users = list(current.workspaces.order_by("name").values_list("name", flat=True))
         if users:

@@ -65,6 +65,8 @@ def volume_delete(
     with transaction.atomic():
         row_lock(Host.objects.all(), volume.host_id)
         current = row_get(Volume.objects.all(), volume.pk)
+        # It may have been handed over meanwhile.
+        policy.require(actor, "volume.delete", current)
         check_revision(current.revision, expected_revision)
         users = sorted(set(current.mounts.values_list("workspace__name", flat=True)))
         if users:

@@ -27,7 +27,8 @@ from images.services.images import (
 from images.services.logs import build_log_read
 from images.services.registries import registry_create, registry_delete, registry_update
 from images.services.registry_tests import registry_test
-from trailer.access.api.views import GrantsMixin
+from images.services.transfer import image_transfer
+from trailer.access.api.views import GrantsMixin, TransferMixin, transfers
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
 from trailer.api.views import JsonWhateverIsAccepted, ResourceViewSet
@@ -75,7 +76,9 @@ class RegistryViewSet(ResourceViewSet[Registry]):
         return self.answer(registry.pk, 202)
 
 
-class ImageViewSet(GrantsMixin, ResourceViewSet[Image]):
+@transfers(outputs.ImageOutput)
+class ImageViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Image]):
+    transfer_service = staticmethod(image_transfer)
     queryset = Image.objects.select_related("host", "owner")
     serializer_class = outputs.ImageOutput
     filterset_class = filters.ImageFilter

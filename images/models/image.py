@@ -34,6 +34,17 @@ class Image(models.Model):
     update_policy = models.CharField(
         max_length=12, choices=UpdatePolicy, default=UpdatePolicy.IF_MISSING
     )
+    # Who last said what it is made from, where that is not the owner: their rights count too.
+    source_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+    )
+    # It was fetched with a credential that it no longer has: others must ask the registry still.
+    is_private = models.BooleanField(default=False, editable=False)
     push = models.BooleanField(default=False)
     enabled = models.BooleanField(default=True)
     # Id of the workspace a snapshot was taken of; kept when that workspace is gone.

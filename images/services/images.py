@@ -13,6 +13,7 @@ from hosts.models import Host
 from hosts.services.desired import host_desired_changed, tombstone_create
 from images.choices import BuildTrigger, ImageKind
 from images.models import Image
+from images.refs import parse_reference
 from images.selectors import check_refusal, engine_ref, newest_build
 from images.services.checks import checks_request
 from images.services.fields import (
@@ -38,13 +39,20 @@ from trailer.rows import row_get, row_lock
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trailer.accounts.models import User
     from trailer.policy import Actor
 
 
 def image_create(
-    *, actor: Actor, host: Host, kind: str = ImageKind.PULL, **fields: Unpack[ImageFields]
+    *,
+    actor: Actor,
+    host: Host,
+    kind: str = ImageKind.PULL,
+    source_by: User | None = None,
+    **fields: Unpack[ImageFields],
 ) -> Image:
-    """The first build or pull is queued at once."""
+    """The first build or pull is queued at once. `source_by` says what it is made from, where
+    that is not the actor."""
     policy.require(actor, "image.create")
     policy.require(actor, "host.images", host)
     if kind == ImageKind.SNAPSHOT:
@@ -53,7 +61,8 @@ def image_create(
             "A snapshot is made from a running workspace, with its snapshot action: "
             "POST /api/v1/workspaces/{id}/snapshot/.",
         )
-    image = Image(owner=actor, host=host, kind=kind, **cast("dict[str, Any]", fields))
+    values = cast("dict[str, Any]", fields)
+    image = Image(owner=actor, host=host, kind=kind, source_by=source_by, **values)
     if image.registry is not None:
         policy.require(actor, "registry.view", image.registry)
     check_image(image)
@@ -82,6 +91,7 @@ def image_update(
     policy.require(actor, "image.modify", image)
     with transaction.atomic():
         current = _locked(image)
+        policy.require(actor, "image.modify", current)
         check_revision(current.revision, expected_revision)
         before = {name: getattr(current, name) for name in IMAGE_COLUMNS}
         changed = _apply(current, cast("Mapping[str, Any]", fields))
@@ -99,8 +109,9 @@ def image_update(
             check_context(current)
         if "name" in changed:
             check_name_is_free(current.name, host_id=current.host_id, other_than=current.pk)
+        columns = changed | _origin(actor, current, before, set(changed))
         Image.objects.filter(pk=current.pk).update(
-            **changed, revision=F("revision") + 1, updated_at=timezone.now()
+            **columns, revision=F("revision") + 1, updated_at=timezone.now()
         )
         if set(changed) & SOURCE_COLUMNS:
             check_disk_quota(actor=actor, owner_id=current.owner_id, image_id=current.pk)
@@ -171,6 +182,7 @@ def image_delete(*, actor: Actor, image: Image, expected_revision: int | None = 
     policy.require(actor, "image.delete", image)
     with transaction.atomic():
         current = _locked(image)
+        policy.require(actor, "image.delete", current)
         check_revision(current.revision, expected_revision)
         check_unused(current)
         ref = engine_ref(current)
@@ -213,6 +225,21 @@ def _check_credential(actor: Actor, image: Image, changed: set[str]) -> None:
             f"The image {image.name} uses a credential for {image.registry.server} that is not "
             "yours. Ask its owner for this change, or choose another registry."
         )
+
+
+def _origin(
+    actor: Actor, image: Image, before: Mapping[str, Any], changed: set[str]
+) -> dict[str, Any]:
+    """Whose rights what it is made from is judged by, and whether that was fetched in private: a
+    credential that is taken away makes nothing public that is on the host already."""
+    if not changed & SOURCE_COLUMNS:
+        return {}
+    columns: dict[str, Any] = {"source_by": None if actor.pk == image.owner_id else actor}
+    if image.kind == ImageKind.PULL:
+        stays = parse_reference(before["reference"]).name == parse_reference(image.reference).name
+        was_private = image.is_private or before["registry"] is not None
+        columns["is_private"] = stays and was_private
+    return columns
 
 
 def _told(fields: Mapping[str, Any]) -> dict[str, Any]:

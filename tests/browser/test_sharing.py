@@ -61,6 +61,26 @@ def test_images_volumes_and_networks_are_shared_from_their_own_pages(
     assert page_errors == []
 
 
+def test_images_and_stacks_are_handed_over_from_their_own_pages(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page, user = signed_in, some_user(agent)
+    stack = made(agent, "stacks", repository="https://git.test/shop.git", enabled=False)
+    for kind, object_id in (("images", agent.image()["id"]), ("stacks", stack)):
+        page.goto(f"{agent.trailer.url}/{kind}/{object_id}/?tab=access")
+        page.get_by_role("button", name="Hand over").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("New owner").fill("nobody-of-this-name")
+        dialog.get_by_role("button", name="Hand over").click()
+        expect(dialog.get_by_label("New owner")).to_have_attribute("aria-invalid", "true")
+        dialog.get_by_label("New owner").fill(user)
+        dialog.get_by_role("button", name="Hand over").click()
+        expect(page.get_by_role("region", name="Owner")).to_contain_text(user)
+        assert agent.read(f"/{kind}/{object_id}/")["owner"] == user
+        [grant] = agent.read(f"/{kind}/{object_id}/grants/")
+        assert (grant["username"], grant["role"]) == ("admin", "manager")
+
+
 def test_capabilities_are_given_on_the_hosts_page(signed_in: Page, agent: PretendAgent) -> None:
     page, user = signed_in, some_user(agent)
     address = f"/hosts/{agent.host['id']}/"

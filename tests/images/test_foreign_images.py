@@ -12,6 +12,7 @@ from trailer.access.models import Role
 from trailer.errors import Invalid
 from workspaces.control.compile import host_state
 from workspaces.stacks.sync import places
+from workspaces.stacks.sync.vouching import Vouched
 
 if TYPE_CHECKING:
     from agent.protocol.state import DesiredImage
@@ -59,7 +60,7 @@ def test_anothers_build_is_neither_pulled_nor_built_upon_nor_pushed_over(
 def test_a_stack_is_no_way_around(host: Host, stranger: User, built: str) -> None:
     stack = make_stack(host, stranger)
     with pytest.raises(Invalid):
-        places._image(stack, built, "if_missing")
+        places._image(Vouched(stack, stranger), built, "if_missing")
 
 
 def test_an_older_image_with_such_a_base_can_still_be_renamed(

@@ -107,8 +107,7 @@ def test_a_clone_and_a_transfer_count_for_their_new_owner(scene: Scene) -> None:
     refused(lambda: workspace_clone(actor=scene.owner, workspace=box, data={"name": "copy"}))
     other = make_user("olga")
     Quota.objects.create(user=other, cpus=0.5)
-    data = {"owner": "olga"}
-    problem = refused(lambda: workspace_transfer(actor=scene.owner, workspace=box, data=data))
+    problem = refused(lambda: workspace_transfer(actor=scene.owner, workspace=box, owner="olga"))
     assert problem.message.startswith("The quota of olga")
 
 
@@ -117,15 +116,14 @@ def test_a_quota_is_not_passed_by_handing_workspaces_to_somebody_without_one(
 ) -> None:
     limit(scene, workspaces=1)
     other, box = make_user("olga"), scene.create()
-    workspace_transfer(actor=scene.owner, workspace=box, data={"owner": "olga"})
+    workspace_transfer(actor=scene.owner, workspace=box, owner="olga")
     box.refresh_from_db()
     assert box.owner == other
     assert policy.allows(scene.owner, "workspace.view", box)
     for action in ("modify", "exec", "attach", "share", "delete"):
         assert not policy.allows(scene.owner, f"workspace.{action}", box)
-    back = {"owner": "owner"}
-    box = workspace_transfer(actor=other, workspace=box, data=back)
-    workspace_transfer(actor=scene.admin, workspace=box, data={"owner": "olga"})
+    box = workspace_transfer(actor=other, workspace=box, owner="owner")
+    workspace_transfer(actor=scene.admin, workspace=box, owner="olga")
     box.refresh_from_db()
     assert policy.allows(scene.owner, "workspace.delete", box)
 
@@ -137,7 +135,7 @@ def test_nobody_is_given_a_workspace_on_a_host_that_they_may_not_use(
     settings.TRAILER_OPEN_HOSTS = False
     make_user("olga")
     with pytest.raises(Invalid) as caught:
-        workspace_transfer(actor=scene.owner, workspace=box, data={"owner": "olga"})
+        workspace_transfer(actor=scene.owner, workspace=box, owner="olga")
     assert "olga may not create workspaces" in caught.value.fields["owner"][0]
 
 

@@ -51,6 +51,12 @@ ROLES = {
     ),
 }
 
+# What else the new owner gets, or does not.
+_TRANSFER_HINTS = {
+    "stack": "Its services, images, volumes, networks and git credential go along.",
+    "image": "A registry credential that the new owner may not use is taken off it.",
+}
+
 
 def may_share(user: User, obj: Any) -> bool:
     return policy.allows(user, f"{obj._meta.model_name}.share", obj)
@@ -78,7 +84,8 @@ def access_context(user: User, obj: Any) -> dict[str, Any]:
         "grants": rows,
         "roles": ROLES[kind],
         "groups": Group.objects.order_by("name"),
-        "may_transfer": kind == "workspace" and policy.allows(user, f"{kind}.transfer", obj),
+        "may_transfer": policy.allows(user, f"{kind}.transfer", obj),
+        "transfer_hint": _TRANSFER_HINTS.get(kind, ""),
     }
 
 

@@ -98,9 +98,5 @@ class ExtendInput(serializers.Serializer[Any]):
     )
 
 
-class TransferInput(serializers.Serializer[Any]):
-    owner = serializers.CharField(max_length=150, help_text="An id or a username.")
-
-
 class RollbackInput(serializers.Serializer[Any]):
     revision = serializers.IntegerField(min_value=1, max_value=2**31 - 1)

@@ -12,7 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.filters import SearchFilter
 from rest_framework.response import Response
 
-from trailer.access.api.views import GrantsMixin
+from trailer.access.api.views import GrantsMixin, TransferMixin, transfers
 from trailer.api.schema import IF_MATCH
 from trailer.api.views import ResourceViewSet
 from trailer.errors import Invalid
@@ -23,7 +23,6 @@ from workspaces.api.inputs import (
     ExtendInput,
     RollbackInput,
     SnapshotInput,
-    TransferInput,
     WorkspaceInput,
 )
 from workspaces.api.logs import WorkspaceLogsMixin
@@ -58,11 +57,17 @@ def _planned(plan: services.Plan) -> Response:
     return Response(PlanSerializer({**vars(plan), "changes": changes}).data)
 
 
+@transfers(WorkspaceSerializer)
 class WorkspaceViewSet(
-    WorkspaceLogsMixin, WorkspaceMetricsMixin, GrantsMixin, ResourceViewSet[Workspace]
+    WorkspaceLogsMixin,
+    WorkspaceMetricsMixin,
+    GrantsMixin,
+    TransferMixin,
+    ResourceViewSet[Workspace],
 ):
     """Container workspaces: what should run, and what the host's agent last saw."""
 
+    transfer_service = staticmethod(services.workspace_transfer)
     queryset = Workspace.objects.none()
     serializer_class = WorkspaceSerializer
     filter_backends = (DjangoFilterBackend, SearchFilter, WorkspaceOrdering)
@@ -187,22 +192,6 @@ class WorkspaceViewSet(
             actor=request.user,
             workspace=workspace,
             revision=data.get("revision"),
-            expected_revision=self.seen_revision,
-        )
-        return self._answer(workspace, status.HTTP_202_ACCEPTED)
-
-    @extend_schema(
-        request=TransferInput,
-        parameters=[IF_MATCH],
-        responses={202: WorkspaceSerializer},
-    )
-    @action(detail=True, methods=["post"])
-    def transfer(self, request: Request, pk: str) -> Response:
-        """Hand over to another owner; the former one stays as a manager."""
-        workspace = services.workspace_transfer(
-            actor=request.user,
-            workspace=self.get_object(),
-            data=_body(request),
             expected_revision=self.seen_revision,
         )
         return self._answer(workspace, status.HTTP_202_ACCEPTED)

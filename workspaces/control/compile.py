@@ -98,7 +98,7 @@ def content_digest(state: HostState) -> str:
 
 def host_state(host: Host) -> HostState:
     builds = Prefetch("builds", queryset=Build.objects.order_by("-number"))
-    rows = host.images.select_related("registry", "owner").prefetch_related(builds)
+    rows = host.images.select_related("registry", "owner", "source_by").prefetch_related(builds)
     images = list(rows.order_by("id"))
     workspaces = (
         host.workspaces.select_related("image").prefetch_related(*WORKSPACE_PARTS).order_by("id")

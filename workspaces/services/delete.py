@@ -28,6 +28,8 @@ def workspace_delete(
     policy.require(actor, "workspace.delete", workspace)
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
+        # It may have been handed over meanwhile.
+        policy.require(actor, "workspace.delete", current)
         check_by_hand(current)
         workspace_remove(current, actor=actor)
 

@@ -44,6 +44,8 @@ def workspace_update(
     policy.require(actor, "workspace.modify", workspace)
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
+        # It may have been handed over meanwhile.
+        policy.require(actor, "workspace.modify", current)
         check_by_hand(current)
         fields = fields_for_update(fields_of(current), data)
         change = change_prepare(actor=actor, workspace=current, fields=fields)

@@ -35,6 +35,10 @@ class GrantListInput(StrictSerializer):
     grants = GrantInput(many=True)
 
 
+class TransferInput(StrictSerializer):
+    owner = Text(max_length=150, help_text="An id or a username.")
+
+
 class CapabilityInput(StrictSerializer):
     """Either `user` or `group`, and what they may do on the host."""
 

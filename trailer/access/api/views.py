@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
@@ -16,12 +16,24 @@ from trailer.access.api.serializers import (
     GrantInput,
     GrantListInput,
     GrantOutput,
+    TransferInput,
 )
 from trailer.access.capabilities import capabilities_of, capabilities_replace
 from trailer.access.grants import grants_of, grants_replace
+from trailer.api.schema import IF_MATCH
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rest_framework.request import Request
+
+
+def transfers(answer: Any) -> Callable[[Any], Any]:
+    """Describes the transfer action of a view set, whose answers are of this shape."""
+    described = extend_schema(
+        request=TransferInput, parameters=[IF_MATCH], responses={202: answer}
+    )
+    return extend_schema_view(transfer=described)
 
 
 class GrantsMixin:
@@ -47,6 +59,32 @@ class GrantsMixin:
         given.is_valid(raise_exception=True)
         rows = grants_replace(actor=request.user, obj=obj, entries=given.validated_data["grants"])
         return Response(GrantOutput(rows, many=True).data)
+
+
+class TransferMixin:
+    """For resource view sets whose objects can be handed over; `transfer_service` does it, and
+    takes the object under the name of its kind."""
+
+    transfer_service: ClassVar[Callable[..., Any]]
+    get_object: Any
+    given: Any
+    answer: Callable[..., Response]
+    seen_revision: Any
+
+    @action(detail=True, methods=["post"])
+    def transfer(self, request: Request, pk: str) -> Response:
+        """Hand over to another owner; the former one stays as a manager."""
+        obj = self.get_object()
+        kind = obj._meta.model_name
+        # Before the body is judged: who may not hand over learns nothing of who has an account.
+        policy.require(request.user, f"{kind}.transfer", obj)
+        type(self).transfer_service(
+            actor=request.user,
+            **{kind: obj},
+            **self.given(TransferInput),
+            expected_revision=self.seen_revision,
+        )
+        return self.answer(obj.pk, 202)
 
 
 class CapabilitiesMixin:

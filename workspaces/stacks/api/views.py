@@ -11,7 +11,7 @@ from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.response import Response
 
 from hosts.selectors import host_for
-from trailer.access.api.views import GrantsMixin
+from trailer.access.api.views import GrantsMixin, TransferMixin, transfers
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
 from trailer.errors import Invalid
@@ -22,6 +22,7 @@ from workspaces.stacks.models import Stack, Sync
 from workspaces.stacks.selectors import stack_views
 from workspaces.stacks.services.actions import stack_deploy, stack_rollback, stack_sync
 from workspaces.stacks.services.stacks import stack_create, stack_delete, stack_update
+from workspaces.stacks.services.transfer import stack_transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 _run = extend_schema(request=NoInput, parameters=[IF_MATCH], responses={202: outputs.StackOutput})
 
 
-class StackViewSet(GrantsMixin, SourceMixin):
+@transfers(outputs.StackOutput)
+class StackViewSet(GrantsMixin, TransferMixin, SourceMixin):
     """Stacks: what a git repository says should run on a host."""
 
+    transfer_service = staticmethod(stack_transfer)
     queryset = Stack.objects.select_related("host", "owner", "deployed")
     serializer_class = outputs.StackOutput
     filterset_class = StackFilter

@@ -79,6 +79,8 @@ def stack_update(
     policy.require(actor, "stack.modify", stack)
     with transaction.atomic():
         current = row_lock(Stack.objects.all(), stack.pk)
+        # It may have been handed over meanwhile.
+        policy.require(actor, "stack.modify", current)
         check_revision(current.revision, expected_revision)
         before = {name: getattr(current, name) for name in PLAIN}
         origin = current.origin
@@ -116,6 +118,7 @@ def stack_delete(*, actor: Actor, stack: Stack, expected_revision: int | None = 
     policy.require(actor, "stack.delete", stack)
     with transaction.atomic():
         current = row_lock(Stack.objects.select_related("host", "owner"), stack.pk)
+        policy.require(actor, "stack.delete", current)
         check_revision(current.revision, expected_revision)
         row_lock(Host.objects.all(), current.host_id)
         for workspace in Workspace.objects.filter(stack=current.pk).order_by("name"):

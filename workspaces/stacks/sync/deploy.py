@@ -44,7 +44,7 @@ def needs(work: Work) -> Result:
     if _is_host_away(work, stack):
         return Wait(_AWAY_SECONDS)
     said = []
-    with work.locked():
+    with work.locked() as stack:
         desired, places = targets(stack, sync)
         order = Order(stack=stack, places=places, cause=cause(stack, sync), since=sync.phase_at)
         said += [write_need(order, service) for service in desired.need_services]
@@ -63,7 +63,7 @@ def services(work: Work) -> Result:
     if _is_host_away(work, stack):
         return Wait(_AWAY_SECONDS)
     said: list[str] = []
-    with work.locked():
+    with work.locked() as stack:
         desired, places = targets(stack, sync)
         names = {service.name for service in desired.all_services}
         order = Order(stack=stack, places=places, cause=cause(stack, sync), since=sync.phase_at)
@@ -98,10 +98,11 @@ def restore(work: Work) -> Result:
 def repair(work: Work) -> bool:
     """Writes the last good revision, where anything differs from it; does not wait for services
     to come up. False while a need must stop first."""
-    stack = work.stack
-    if stack.deployed is None:
+    if work.stack.deployed is None:
         return True
-    with work.locked():
+    with work.locked() as stack:
+        if stack.deployed is None:
+            return True
         desired = desired_of(stack, stack.deployed)
         places = places_of(stack, stack.deployed, desired.file, desired.all_services)
         order = Order(

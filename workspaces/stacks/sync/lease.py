@@ -58,10 +58,13 @@ def hold(lease: Lease, now: datetime) -> Stack:
     """The stack's row, locked for the caller's transaction: nobody else works on it meanwhile.
 
     Every write of a sync happens under it, so that a worker that was thought dead and wakes up
-    late changes nothing.
+    late changes nothing. In whose name it is written is read from this row too: the stack may
+    have been handed over since the step began.
     """
-    rows = Stack.objects.select_for_update().filter(pk=lease.stack_id, lease_token=lease.token)
-    stack = rows.first()
+    rows = Stack.objects.select_for_update(of=("self",)).select_related(
+        "host", "owner", "deployed"
+    )
+    stack = rows.filter(pk=lease.stack_id, lease_token=lease.token).first()
     if stack is None:
         raise LeaseLost
     Stack.objects.filter(pk=stack.pk).update(lease_until=now + LEASE)

@@ -11,7 +11,7 @@ from hosts.models import Network, Volume
 from hosts.services.networks import network_create
 from hosts.services.volumes import volume_create
 from images.choices import ImageKind, UpdatePolicy
-from images.models import Image, Registry
+from images.models import Image
 from images.refs import registry_server
 from images.services.images import image_create, image_update
 from trailer.errors import Conflict
@@ -46,7 +46,7 @@ def places_of(
     vouched = Vouched(stack, revision.source_by)
     return Places(
         images={
-            reference: _image(stack, reference, policy).pk
+            reference: _image(vouched, reference, policy).pk
             for reference, policy in _references(wanted).items()
         },
         volumes={place: volume.pk for place, volume in _volumes(vouched, file, wanted).items()},
@@ -94,7 +94,8 @@ def _references(services: Iterable[ServiceSpec]) -> dict[str, str]:
     return found
 
 
-def _image(stack: Stack, reference: str, policy: str) -> Image:
+def _image(vouched: Vouched, reference: str, policy: str) -> Image:
+    stack, registry = vouched.stack, vouched.registry(registry_server(reference))
     rows = StackImage.objects.select_related("image").filter(stack=stack, reference=reference)
     known = rows.first()
     image = known.image if known is not None else _left_over_image(stack, reference)
@@ -105,13 +106,17 @@ def _image(stack: Stack, reference: str, policy: str) -> Image:
             kind=ImageKind.PULL,
             name=_image_name(stack, reference),
             reference=reference,
-            registry=_registry(stack, reference),
+            registry=registry,
             update_policy=policy,
+            source_by=None if vouched.source_by == stack.owner else vouched.source_by,
         )
     if known is None:
         StackImage.objects.create(stack=stack, reference=reference, image=image)
     if image.update_policy != policy:
         image_update(actor=stack.owner, image=image, update_policy=policy)
+    if image.registry_id is None and registry is not None:
+        # The owner has got one since, or the stack another owner.
+        image_update(actor=stack.owner, image=image, registry=registry)
     return image
 
 
@@ -132,13 +137,6 @@ def _image_name(stack: Stack, reference: str) -> str:
         return name
     mark = hashlib.sha256(reference.encode()).hexdigest()[:8]
     return f"{name[: _IMAGE_NAME_LIMIT - 9]} {mark}"
-
-
-def _registry(stack: Stack, reference: str) -> Registry | None:
-    """The owner's own credential for exactly that server, if there is one."""
-    server = registry_server(reference)
-    own = Registry.objects.filter(owner=stack.owner, server=server)
-    return own.order_by("-updated_at").first()
 
 
 def _volumes(
@@ -172,13 +170,18 @@ def _volume(stack: Stack, name: str) -> Volume:
     return volume
 
 
+def bind_name(stack: Stack, mark: str) -> str:
+    """What a folder of the host is called that the stack's file mounts."""
+    return f"{stack.name}-bind-{mark}"
+
+
 def _bind(vouched: Vouched, path: str) -> Volume:
     """Only whoever may mount folders of the host may have a file say so; also when it is mounted
     already, or another file could go on with what this one was allowed."""
     vouched.require_bind()
     stack = vouched.stack
     mark = hashlib.sha256(path.encode()).hexdigest()[:12]
-    name = f"{stack.name}-bind-{mark}"
+    name = bind_name(stack, mark)
     volume = Volume.objects.filter(host=stack.host, name=name, owner=stack.owner).first()
     return volume or volume_create(
         actor=stack.owner, host=stack.host, name=name, kind=VolumeKind.BIND, source=path

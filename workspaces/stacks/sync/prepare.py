@@ -40,7 +40,7 @@ def prepare(work: Work) -> Result:
             f"The host {stack.host.name} does not answer, so nothing can be deployed there.",
             retry=True,
         )
-    with work.locked():
+    with work.locked() as stack:
         desired, places = targets(stack, sync)
         order = Order(stack=stack, places=places, cause=cause(stack, sync), since=sync.phase_at)
         names = {service.name for service in desired.all_services}
@@ -66,13 +66,13 @@ def cause(stack: Stack, sync: Sync) -> str:
 
 
 def pull(work: Work) -> Result:
-    stack, sync = work.stack, work.sync
-    with work.locked():
+    sync = work.sync
+    with work.locked() as stack:
         _, places = targets(stack, sync)
     images = list(Image.objects.filter(pk__in=places.images.values()).order_by("reference"))
     if failed := [image for image in images if _is_out(image)]:
         _tell_failure(sync, failed)
-        with work.locked():
+        with work.locked() as stack:
             for image in failed:
                 _build(stack, image)
         return Wait()

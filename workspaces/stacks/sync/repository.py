@@ -34,7 +34,7 @@ def source_of(stack: Stack) -> GitSource:
         branch=stack.branch,
         path=stack.path,
         credential=git_credential(decrypt_mapping(stack.credential_token)),
-        limits=git_limits(stack.owner),
+        limits=git_limits(stack.owner, stack.source_by),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hosts.models import Network, Volume
+from images.models import Registry
 from trailer import policy
 from trailer.errors import Invalid, NotAllowed
 
@@ -50,6 +51,15 @@ class Vouched:
             raise NotAllowed(
                 f"{_WHOEVER} may only read the volume {volume.name}. Mount it read-only."
             )
+
+    def registry(self, server: str) -> Registry | None:
+        """The owner's own credential for exactly that server, if there is one. It fetches nothing
+        for a file that somebody chose who may not use it; what is public comes without."""
+        own = Registry.objects.filter(owner=self.stack.owner, server=server)
+        registry = own.order_by("-updated_at").first()
+        if registry is None or not self._may("registry.view", registry):
+            return None
+        return registry
 
     def network(self, name: str) -> Network:
         rows = Network.objects.visible_to(self.stack.owner).filter(host=self.stack.host, name=name)

@@ -65,7 +65,7 @@ class Work:
     @property
     def stack(self) -> Stack:
         """As it is now, to read from."""
-        return Stack.objects.select_related("host", "owner", "deployed").get(
+        return Stack.objects.select_related("host", "owner", "source_by", "deployed").get(
             pk=self.lease.stack_id
         )
 
