@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django.conf import settings
-from django.db.models import OuterRef, Q, Subquery, UUIDField, Value
+from django.db.models import Exists, OuterRef, Q, Subquery, UUIDField, Value
 
-from trailer.access.models import Capability, Role, capabilities_held, live_grants
+from trailer.access.models import Capability, Right, Role, capabilities_held, live_grants
 from trailer.errors import NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -69,11 +69,13 @@ class Owner:
 
 @dataclass(frozen=True)
 class Granted:
-    """At least this role on the object, or on the object at `path` that it belongs to."""
+    """At least this role on the object, or on the object at `path` that it belongs to, by a grant
+    that does not leave out this right."""
 
     kind: str
     role: Role
     path: str = "pk"
+    right: Right | None = None
 
     def allows(self, actor: Actor, obj: Model | None) -> bool:
         if obj is None or not SignedIn().allows(actor, None):
@@ -82,15 +84,22 @@ class Granted:
             return False
         if self.path == "pk" and getattr(obj, "granted_to", None) == actor.pk:
             # Read together with the row: a list needs no query per object.
-            return (getattr(obj, "granted_role", None) or 0) >= self.role
-        held = live_grants(actor.pk, self.kind).filter(object_id=getattr(obj, self.path))
-        return held.filter(role__gte=self.role).exists()
+            if (getattr(obj, "granted_role", None) or 0) < self.role:
+                return False
+            if self.right is None:
+                return True
+            if self.right == Right.INSPECT and hasattr(obj, "granted_inspect"):
+                return bool(obj.granted_inspect)
+        return bool(self._held(actor).filter(object_id=getattr(obj, self.path)).exists())
 
     def q(self, actor: Actor) -> Q:
         if not SignedIn().allows(actor, None):
             return _NOTHING
+        return Q(**{f"{self.path}__in": self._held(actor).values("object_id")})
+
+    def _held(self, actor: Actor) -> Any:
         held = live_grants(actor.pk, self.kind).filter(role__gte=self.role)
-        return Q(**{f"{self.path}__in": held.values("object_id")})
+        return held if self.right is None else held.filter(**{self.right.value: True})
 
 
 # What everybody may do on every host, unless TRAILER_OPEN_HOSTS is off.
@@ -154,10 +163,10 @@ def _capable(capability: Capability) -> Rule:
     return AnyOf((Admin(), Capable(capability)))
 
 
-def _of_stack(role: Role) -> Rule:
+def _of_stack(role: Role, right: Right | None = None) -> Rule:
     """Workspaces are shared one by one, and services of a stack together with it."""
-    granted = Granted("workspace", role), Granted("stack", role, path="stack")
-    return AnyOf((Admin(), Owner(), *granted))
+    alone = Granted("workspace", role, right=right)
+    return AnyOf((Admin(), Owner(), alone, Granted("stack", role, path="stack", right=right)))
 
 
 RULES: dict[str, Rule] = {
@@ -197,11 +206,13 @@ RULES: dict[str, Rule] = {
     "workspace.view": _of_stack(Role.VIEWER),
     # URLs that only the owner may open: not even an administrator.
     "workspace.open_as_owner": Owner(),
-    "workspace.logs": _of_stack(Role.VIEWER),
+    # Each apart from the other two, so that a grant may leave one out.
+    "workspace.logs": _of_stack(Role.VIEWER, Right.LOGS),
+    "workspace.inspect": _of_stack(Role.VIEWER, Right.INSPECT),
     "workspace.create": SignedIn(),
     "workspace.modify": _of_stack(Role.EDITOR),
-    "workspace.exec": _of_stack(Role.EDITOR),
-    "workspace.attach": _of_stack(Role.EDITOR),
+    "workspace.exec": _of_stack(Role.EDITOR, Right.TERMINAL),
+    "workspace.attach": _of_stack(Role.EDITOR, Right.TERMINAL),
     "workspace.delete": _shared("workspace", Role.MANAGER),
     "workspace.share": _shared("workspace", Role.MANAGER),
     "workspace.transfer": _OWNED,
@@ -237,6 +248,7 @@ _WORDS: Final = {
     "host.bind": "mount folders of this host",
     "host.privileged": "turn on privileged settings on this host",
     "workspace.logs": "read the logs of this workspace",
+    "workspace.inspect": "see how this workspace is configured",
     "workspace.exec": "run commands in this workspace",
     "workspace.attach": "attach to this workspace",
     "volume.write": "write to this volume",
@@ -271,11 +283,15 @@ def role_columns(model_name: str, actor: Actor) -> dict[str, Any]:
     """Annotations with which `allows` answers for a row that was read without a query more."""
     if not SignedIn().allows(actor, None):
         return {}
-    best = live_grants(actor.pk, model_name).filter(object_id=OuterRef("pk")).order_by("-role")
-    return {
-        "granted_role": Subquery(best.values("role")[:1]),
+    held = live_grants(actor.pk, model_name).filter(object_id=OuterRef("pk"))
+    columns: dict[str, Any] = {
+        "granted_role": Subquery(held.order_by("-role").values("role")[:1]),
         "granted_to": Value(actor.pk, output_field=UUIDField()),
     }
+    if f"{model_name}.{Right.INSPECT}" in RULES:
+        # Asked of every row that is answered; the other rights of one at a time.
+        columns["granted_inspect"] = Exists(held.filter(inspect=True))
+    return columns
 
 
 def allowed_of(actor: Actor, obj: Model, actions: Iterable[str]) -> list[str]:

@@ -41,7 +41,6 @@ AGENT = {
     *("enrol", "session", "state", "check", "report", "heartbeat"),
     "builds/{id}/log",
 }
-NOT_BY_GRANT = {"stack"}
 
 
 def _plain(path: str) -> str:
@@ -65,7 +64,7 @@ class TestEveryAddress(TestCase):
         cls.browsers |= {"anonymous": Client(), "staff": scene.browser(staff)}
         for role in Role:
             holder = make_user(f"holder-{role.label}")
-            for kind in ("workspace", "image", "network", "volume"):
+            for kind in ("workspace", "stack", "image", "network", "volume"):
                 make_grant(scene.rows[kind], holder, role)
             cls.browsers[role.label] = scene.browser(holder)
 
@@ -94,10 +93,7 @@ class TestEveryAddress(TestCase):
 
     def test_the_page_of_an_object_is_for_who_may_see_it(self) -> None:
         for path in sorted(OF_ONE_OBJECT):
-            kind = path.split("{")[1].split("}")[0]
-            allowed = ["owner", "admin"]
-            if kind not in NOT_BY_GRANT:
-                allowed += [role.label for role in Role]
+            allowed = ["owner", "admin", *(role.label for role in Role)]
             assert self.codes(path, "anonymous") == {"anonymous": 302}, path
             assert set(self.codes(path, "stranger", "staff").values()) == {404}, path
             assert set(self.codes(path, *allowed).values()) == {200}, path

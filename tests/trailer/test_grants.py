@@ -18,6 +18,7 @@ from tests.factories import (
     make_image,
     make_network,
     make_registry,
+    make_stack,
     make_user,
     make_volume,
     make_workspace,
@@ -40,15 +41,16 @@ def workspace(host: Host, owner: User) -> Workspace:
 
 
 def url(row: Any) -> str:
-    plural = {"workspace": "workspaces", "image": "images", "volume": "volumes"}
-    return f"/api/v1/{plural.get(row._meta.model_name, 'networks')}/{row.pk}/"
+    return f"/api/v1/{row._meta.model_name}s/{row.pk}/"
 
 
 def put(client: JsonClient, row: Any, entries: Any) -> Any:
     return client.put(f"{url(row)}grants/", entries, format="json")
 
 
-@pytest.mark.parametrize("make", [make_workspace, make_image, make_volume, make_network])
+@pytest.mark.parametrize(
+    "make", [make_workspace, make_image, make_volume, make_network, make_stack]
+)
 def test_the_list_is_replaced_whole_and_read_back(
     make: Any, host: Host, owner: User, stranger: User
 ) -> None:
@@ -99,6 +101,9 @@ def test_the_list_is_replaced_whole_and_read_back(
         ([{"user": "stan", "role": "viewer", "expires_at": "2001-01-01T00:00:00Z"}], ".expires"),
         ([{"user": "stan", "role": "viewer", "expires_at": "soon"}], "grants.0.expires_at"),
         ([{"user": "stan", "role": "viewer", "owner": True}], "grants.0.owner"),
+        ([{"user": "stan", "role": "viewer", "rights": ["root"]}], "grants.0.rights"),
+        ([{"user": "stan", "role": "viewer", "rights": "logs"}], "grants.0.rights"),
+        ([{"user": "stan", "role": "editor", "rights": ["logs"]}], "grants.0.rights"),
         ([{"user": "stan", "role": "viewer"}] * 300, "grants"),
     ],
 )

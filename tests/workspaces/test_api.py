@@ -18,6 +18,7 @@ READ_ONLY = {
     *("revision", "observed_revision", "container_id", "container_name", "started_at"),
     *("restart_count", "health", "owner", "stack", "created_at", "updated_at", "exit_code"),
     *("host_name", "image_name", "network_names", "volume_names", "gpu_ids", "timer"),
+    "hidden_fields",
 }
 
 

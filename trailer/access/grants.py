@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from trailer import events, policy
-from trailer.access.models import Grant, Role
+from trailer.access.models import Grant, ObjectKind, Right, Role
 from trailer.access.subjects import subjects_of
 from trailer.accounts.models import User
 from trailer.audit.record import record
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
 
 FIELD = "grants"
+# The kinds whose grants may leave out a right.
+NARROWED = frozenset({ObjectKind.WORKSPACE, ObjectKind.STACK})
 ROLES = {role.label: role for role in Role}
 
 
@@ -38,7 +40,8 @@ def grants_of(*, actor: Actor, obj: Model) -> QuerySet[Grant]:
 def grants_replace(
     *, actor: Actor, obj: Any, entries: Sequence[Mapping[str, Any]]
 ) -> QuerySet[Grant]:
-    """`entries` hold user or group, role and perhaps expires_at; who is not in them loses access.
+    """`entries` hold user or group, role and perhaps expires_at and rights; who is not in them
+    loses access. Without `rights` a grant keeps those it had; a new one has all.
 
     Grants that stay as they were keep who gave them and when.
     """
@@ -47,6 +50,7 @@ def grants_replace(
         raise Invalid.field(FIELD, f"An object has at most {LIST_LIMIT} grants. Use groups.")
     subjects = subjects_of(entries, field=FIELD)
     _check_owner(obj, subjects)
+    _check_rights(obj, entries)
     with transaction.atomic():
         row_lock(type(obj)._default_manager.all(), obj.pk)
         before = list(_rows(obj).select_related("user", "group"))
@@ -111,12 +115,40 @@ def _may_share(actor: Actor, obj: Any) -> bool:
 def _write(
     obj: Model, subject: Subject, entry: Mapping[str, Any], row: Grant | None, actor: Actor
 ) -> None:
-    values = {"role": ROLES[entry["role"]], "expires_at": entry.get("expires_at")}
+    role = ROLES[entry["role"]]
+    values = {"role": role, "expires_at": entry.get("expires_at")}
+    values |= _rights(entry.get("rights"), role, row)
     if row is None:
         who = {"user": subject} if isinstance(subject, User) else {"group": subject}
         Grant.objects.create(kind=_kind(obj), object_id=obj.pk, granted_by=actor, **who, **values)
-    elif (row.role, row.expires_at) != tuple(values.values()):
+    elif any(getattr(row, name) != value for name, value in values.items()):
         Grant.objects.filter(pk=row.pk).update(**values, granted_by=actor)
+
+
+def _rights(given: Sequence[str] | None, role: Role, row: Grant | None) -> dict[str, bool]:
+    if given is not None:
+        return {right.value: right in given for right in Right}
+    kept = {right.value: row is None or bool(getattr(row, right.value)) for right in Right}
+    # Whoever was made an editor since must see what there is to edit.
+    return kept | {"inspect": kept["inspect"] or role >= Role.EDITOR}
+
+
+def _check_rights(obj: Model, entries: Sequence[Mapping[str, Any]]) -> None:
+    for n, entry in enumerate(entries):
+        rights = entry.get("rights")
+        if rights is None:
+            continue
+        if _kind(obj) not in NARROWED:
+            sentence = "Only grants on workspaces and stacks have rights. Leave them out."
+        elif Right.INSPECT in rights:
+            continue
+        elif _kind(obj) == ObjectKind.STACK:
+            sentence = "Who sees a stack sees its file. The rights must hold inspect."
+        elif ROLES[entry["role"]] >= Role.EDITOR:
+            sentence = "Who may change it sees how it is configured. The rights must hold inspect."
+        else:
+            continue
+        raise Invalid.field(f"{FIELD}.{n}.rights", sentence)
 
 
 def _check_owner(obj: Any, subjects: Sequence[Subject]) -> None:
@@ -153,5 +185,7 @@ def _words(grants: Sequence[Grant]) -> list[str]:
     for grant in grants:
         who = grant.user.username if grant.user else f"group {grant.group}"
         until = f" until {grant.expires_at:%Y-%m-%d %H:%M}" if grant.expires_at else ""
-        words.append(f"{who}: {Role(grant.role).label}{until}")
+        without = [right.value for right in Right if not getattr(grant, right.value)]
+        less = f" without {' and '.join(without)}" if without else ""
+        words.append(f"{who}: {Role(grant.role).label}{less}{until}")
     return sorted(words)

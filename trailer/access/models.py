@@ -34,6 +34,14 @@ class Role(models.IntegerChoices):
     MANAGER = 3, "manager"
 
 
+class Right(models.TextChoices):
+    """What a role on a workspace or a stack brings unless the grant leaves it out."""
+
+    LOGS = "logs", "Read the logs"
+    INSPECT = "inspect", "See how it is configured"
+    TERMINAL = "terminal", "Run commands and attach"
+
+
 class Capability(models.TextChoices):
     """What may be done on one host; whoever holds any of them sees the host."""
 
@@ -73,6 +81,10 @@ class Grant(models.Model):
     kind = models.CharField(max_length=10, choices=ObjectKind)
     object_id = models.UUIDField()
     role = models.PositiveSmallIntegerField(choices=Role)
+    # One column for each Right: they narrow the role, and never widen it.
+    logs = models.BooleanField(default=True)
+    inspect = models.BooleanField(default=True)
+    terminal = models.BooleanField(default=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     granted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"

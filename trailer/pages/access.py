@@ -12,7 +12,7 @@ from django.utils import timezone
 from trailer import policy
 from trailer.access.capabilities import capabilities_of
 from trailer.access.grants import grants_of
-from trailer.access.models import Capability, Role
+from trailer.access.models import Capability, Right, Role
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -70,6 +70,7 @@ def access_context(user: User, obj: Any) -> dict[str, Any]:
             "subject": "user" if grant.user else "group",
             "name": grant.user.username if grant.user else str(grant.group),
             "role": Role(grant.role).label,
+            "without": [right.value for right in Right if not getattr(grant, right.value)],
             "expires_at": grant.expires_at,
             "is_over": grant.expires_at is not None and grant.expires_at <= timezone.now(),
             "granted_by": grant.granted_by,

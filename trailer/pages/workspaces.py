@@ -40,7 +40,9 @@ TABS = (
     ("danger", "Danger zone"),
 )
 _NEEDED = {
+    "logs": "workspace.logs",
     "terminal": "workspace.exec",
+    "revisions": "workspace.inspect",
     "settings": "workspace.modify",
     "access": "workspace.share",
     "danger": "workspace.delete",

@@ -26,6 +26,16 @@ from workspaces.models import Event, Revision, Workspace
 from workspaces.status import workspace_badge, workspace_is_fresh
 from workspaces.timers.told import timer_told
 
+# How it is configured, and what a field says to who may not see that.
+_CONFIGURATION: dict[str, Any] = {
+    "command": [],
+    "env": {},
+    "secret_env": {},
+    "mounts": [],
+    "health_check": None,
+    "labels": {},
+}
+
 
 class WorkspaceSerializer(serializers.Serializer[Any]):
     """A workspace: the writable fields first, then what is only answered."""
@@ -84,8 +94,19 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     network_names = serializers.SerializerMethodField()
     volume_names = serializers.SerializerMethodField()
     stack = serializers.UUIDField(read_only=True, allow_null=True)
+    hidden_fields = serializers.SerializerMethodField(
+        help_text="Those that are left empty for a caller without the right inspect."
+    )
     created_at = serializers.DateTimeField(read_only=True)
     updated_at = serializers.DateTimeField(read_only=True)
+
+    def to_representation(self, workspace: Workspace) -> dict[str, Any]:
+        told = super().to_representation(workspace)
+        return {**told, **{name: _CONFIGURATION[name] for name in told["hidden_fields"]}}
+
+    def get_hidden_fields(self, workspace: Workspace) -> list[str]:
+        actor = self.context["request"].user
+        return [] if policy.allows(actor, "workspace.inspect", workspace) else [*_CONFIGURATION]
 
     def get_env(self, workspace: Workspace) -> dict[str, str]:
         return {var.name: var.value for var in workspace.env_vars.all() if not var.is_secret}
@@ -177,6 +198,10 @@ class EventSerializer(serializers.Serializer[Any]):
     actor = serializers.SerializerMethodField()
     revision = serializers.IntegerField(allow_null=True)
     cycle = serializers.IntegerField(allow_null=True)
+
+    def to_representation(self, event: Event) -> dict[str, Any]:
+        told = super().to_representation(event)
+        return told if self.context["inspects"] else {**told, "changes": []}
 
     def get_actor(self, event: Event) -> str | None:
         return event.actor.username if event.actor else event.actor_name or None

@@ -12,6 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.filters import SearchFilter
 from rest_framework.response import Response
 
+from trailer import policy
 from trailer.access.api.views import GrantsMixin, TransferMixin, transfers
 from trailer.api.schema import IF_MATCH
 from trailer.api.views import ResourceViewSet
@@ -226,7 +227,10 @@ class WorkspaceViewSet(
     @action(detail=True)
     def events(self, request: Request, pk: str) -> Response:
         """Why things happened, newest first."""
-        return self._page(selectors.workspace_events(self.get_object()), EventSerializer)
+        workspace = self.get_object()
+        inspects = policy.allows(request.user, "workspace.inspect", workspace)
+        rows = selectors.workspace_events(workspace)
+        return self._page(rows, EventSerializer, inspects=inspects)
 
     @extend_schema(
         filters=False,
@@ -235,7 +239,9 @@ class WorkspaceViewSet(
     @action(detail=True)
     def revisions(self, request: Request, pk: str) -> Response:
         """Every revision of the fields, newest first."""
-        return self._page(selectors.workspace_revisions(self.get_object()), RevisionSerializer)
+        workspace = self.get_object()
+        policy.require(request.user, "workspace.inspect", workspace)
+        return self._page(selectors.workspace_revisions(workspace), RevisionSerializer)
 
     def _run(self, request: Request, service: Callable[..., Workspace]) -> Response:
         workspace = self.get_object()
@@ -250,6 +256,6 @@ class WorkspaceViewSet(
     def _answer(self, workspace: Workspace, code: int) -> Response:
         return Response(self.get_serializer(workspace).data, status=code)
 
-    def _page(self, rows: QuerySet[Any], serializer: type[Any]) -> Response:
+    def _page(self, rows: QuerySet[Any], serializer: type[Any], **context: Any) -> Response:
         page = self.paginate_queryset(cast("QuerySet[Workspace]", rows))
-        return self.get_paginated_response(serializer(page, many=True).data)
+        return self.get_paginated_response(serializer(page, many=True, context=context).data)

@@ -7,8 +7,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from trailer.access.grants import ROLES
-from trailer.access.models import Capability, Grant, Role
+from trailer.access.grants import NARROWED, ROLES
+from trailer.access.models import Capability, Grant, Right, Role
 from trailer.api.fields import Choice, Text
 from trailer.api.serializers import StrictSerializer
 
@@ -22,6 +22,14 @@ class GrantInput(StrictSerializer):
     group = Text(max_length=150, required=False, allow_null=True, help_text="A group's name.")
     role = Choice(choices=[(label, label) for label in ROLES])
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    rights = serializers.ListField(
+        child=Choice(choices=Right.choices),
+        max_length=len(Right),
+        required=False,
+        allow_null=True,
+        help_text="Of workspaces and stacks: what the role brings; left out, it stays as it is, "
+        "and a new grant has all.",
+    )
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -70,6 +78,7 @@ class GrantOutput(serializers.Serializer[Any]):
     username = serializers.CharField(source="user.username", default=None, allow_null=True)
     group = serializers.CharField(source="group.name", default=None, allow_null=True)
     role = serializers.SerializerMethodField()
+    rights = serializers.SerializerMethodField()
     expires_at = serializers.DateTimeField(allow_null=True)
     granted_by = serializers.CharField(source="granted_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
@@ -77,3 +86,14 @@ class GrantOutput(serializers.Serializer[Any]):
     @extend_schema_field(serializers.ChoiceField(choices=list(ROLES)))
     def get_role(self, grant: Grant) -> str:
         return Role(grant.role).label
+
+    @extend_schema_field(
+        serializers.ListField(
+            child=serializers.ChoiceField(choices=Right.choices), allow_null=True
+        )
+    )
+    def get_rights(self, grant: Grant) -> list[str] | None:
+        """Null where a role is all there is."""
+        if grant.kind not in NARROWED:
+            return None
+        return [right.value for right in Right if getattr(grant, right.value)]
