@@ -27,6 +27,7 @@ from tests.factories import (
     make_volume,
     make_workspace,
 )
+from trailer.access.grants import grants_replace
 from trailer.access.models import Capability, Grant, HostCapability, Quota, Role
 from trailer.audit.models import AuditEntry
 from trailer.errors import ApplicationError, Conflict, Invalid, NotAllowed, NotFound
@@ -234,6 +235,20 @@ def test_an_edit_that_waited_for_a_hand_over_is_judged_anew(
     assert (fresh(row).owner, fresh(row).revision) == (stranger, 2)
     with pytest.raises(Conflict):
         hand_over(stranger, fresh(row), "olga", expected_revision=1)
+
+
+@every_kind
+def test_a_list_of_grants_that_waited_for_a_hand_over_is_judged_anew(
+    kind: str, host: Host, owner: User, stranger: User
+) -> None:
+    Quota.objects.create(user=owner, workspaces=9)
+    row = MAKERS[kind](host, owner)
+    make_user("eva")
+    hand_over(owner, fresh(row), "stan")
+    entries = [{"user": "stan" if kind not in COUNTED else "eva", "role": "manager"}]
+    with pytest.raises(NotAllowed if kind in COUNTED else Invalid):
+        grants_replace(actor=owner, obj=row, entries=entries)
+    assert [g.user for g in Grant.objects.all()] == [owner]
 
 
 @pytest.mark.parametrize("kind", ["image", "network", "volume"])

@@ -49,10 +49,12 @@ def grants_replace(
     if len(entries) > LIST_LIMIT:
         raise Invalid.field(FIELD, f"An object has at most {LIST_LIMIT} grants. Use groups.")
     subjects = subjects_of(entries, field=FIELD)
-    _check_owner(obj, subjects)
     _check_rights(obj, entries)
     with transaction.atomic():
-        row_lock(type(obj)._default_manager.all(), obj.pk)
+        current = row_lock(type(obj)._default_manager.all(), obj.pk)
+        # It may have been handed over meanwhile.
+        policy.require(actor, f"{_kind(obj)}.share", current)
+        _check_owner(current, subjects)
         before = list(_rows(obj).select_related("user", "group"))
         old = {_key(grant.user or grant.group): grant for grant in before}
         _check_expiry(entries, subjects, old)

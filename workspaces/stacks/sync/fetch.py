@@ -47,7 +47,12 @@ def fetch(work: Work) -> Result:
 
 def _take(work: Work, stack: Stack, sync: Sync, found: Checkout) -> Result:
     deployed = stack.deployed
-    same = deployed is not None and is_same(stack, deployed, found)
+    same = (
+        deployed is not None
+        # Else what is deployed would go on being judged by the rights of who chose it before.
+        and deployed.source_by_id == stack.source_by_id
+        and is_same(stack, deployed, found)
+    )
     due = sync.forced or services_down(stack, timezone.now()) or newer_images(stack)
     is_quiet = same and not due
     with work.locked():
