@@ -46,9 +46,12 @@ function entry(row) {
   if (!row.querySelector('[name="role"]')) {
     return { ...who, capabilities: [...row.querySelectorAll('[name="capabilities"]:checked')].map((box) => box.value) };
   }
+  const rights = [...row.querySelectorAll('[name="rights"]')];
   return {
     ...who,
     role: value("role"),
+    // Only grants on some kinds have them.
+    ...(rights.length ? { rights: rights.filter((box) => box.checked).map((box) => box.value) } : {}),
     expires_at: until(row.querySelector('[name="expires_at"]')),
   };
 }

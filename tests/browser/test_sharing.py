@@ -81,6 +81,20 @@ def test_images_and_stacks_are_handed_over_from_their_own_pages(
         assert (grant["username"], grant["role"]) == ("admin", "manager")
 
 
+def test_a_right_is_left_out_on_the_access_tab(signed_in: Page, agent: PretendAgent) -> None:
+    page, user = signed_in, some_user(agent)
+    address = f"/workspaces/{agent.workspace()['id']}/"
+    page.goto(f"{agent.trailer.url}{address}?tab=access")
+    page.get_by_role("button", name="Add person or group").click()
+    page.locator("[name=user]:visible").fill(user)
+    page.get_by_role("checkbox", name="logs").uncheck()
+    save(page)
+    expect(page.get_by_role("button", name=f"Remove {user}")).to_be_visible()
+    expect(page.get_by_role("checkbox", name="logs")).not_to_be_checked()
+    [grant] = agent.read(f"{address}grants/")
+    assert (grant["role"], grant["rights"]) == ("viewer", ["inspect", "terminal"])
+
+
 def test_capabilities_are_given_on_the_hosts_page(signed_in: Page, agent: PretendAgent) -> None:
     page, user = signed_in, some_user(agent)
     address = f"/hosts/{agent.host['id']}/"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,3 +148,16 @@ def test_without_logs_or_terminal_their_doors_are_shut(
     assert "tab=logs" not in page
     assert "tab=terminal" not in page
     assert "tab=settings" in page
+
+
+def test_the_access_tab_ticks_what_a_grant_has_and_all_of_a_new_one(
+    workspace: Workspace, owner: User, stranger: User
+) -> None:
+    make_grant(workspace, stranger, Role.VIEWER, logs=False)
+    browser = Client()
+    browser.force_login(owner)
+    page = browser.get(f"/workspaces/{workspace.pk}/?tab=access").content.decode()
+    boxes = re.findall(r'name="rights" value="(\w+)"( checked)?', page)
+    there, new = boxes[:3], boxes[3:]
+    assert {value for value, ticked in there if ticked} == {"inspect", "terminal"}
+    assert {value for value, ticked in new if ticked} == set(Right.values)

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from trailer import policy
 from trailer.access.capabilities import capabilities_of
-from trailer.access.grants import grants_of
-from trailer.access.models import Capability, Right, Role
+from trailer.access.grants import NARROWED, grants_of
+from trailer.access.models import Capability, ObjectKind, Right, Role
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -84,10 +84,19 @@ def access_context(user: User, obj: Any) -> dict[str, Any]:
         "access_address": reverse(kind, args=[obj.pk]),
         "grants": rows,
         "roles": ROLES[kind],
+        "rights": _rights(kind),
         "groups": Group.objects.order_by("name"),
         "may_transfer": policy.allows(user, f"{kind}.transfer", obj),
         "transfer_hint": _TRANSFER_HINTS.get(kind, ""),
     }
+
+
+def _rights(kind: str) -> list[tuple[str, str, bool]]:
+    """What a grant may leave out, in words; the last says that on this kind it may not."""
+    if kind not in NARROWED:
+        return []
+    fixed = {Right.INSPECT} if kind == ObjectKind.STACK else set()
+    return [(right.value, right.label, right in fixed) for right in Right]
 
 
 def capabilities_context(user: User, host: Host) -> dict[str, Any]:
