@@ -13,6 +13,8 @@ FILES = (
     "tests/hosts/test_metrics_rollup.py",
     "tests/trailer/test_audit.py",
     "tests/workspaces/stacks/test_race.py",
+    "tests/trailer/test_transfer.py::test_of_hand_overs_at_once_one_is_carried_out",
+    "tests/workspaces/stacks/test_transfer.py::test_everything_that_is_the_stacks_goes_along",
     "tests/workspaces/test_quotas.py::test_parallel_requests_do_not_slip_past_a_quota",
 )
 
