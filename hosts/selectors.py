@@ -13,6 +13,7 @@ from hosts.models import AgentToken, Cycle, Host
 from hosts.prerequisites import desired_prerequisites
 from trailer import policy, secrets
 from trailer.errors import Invalid, Unavailable
+from trailer.sealed import unseal
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -44,7 +45,7 @@ def host_key(host: Host) -> str:
     """Signs the labels of what this host's agent makes."""
     if not host.host_key:
         raise Unavailable(f"Host {host.name} has no key yet. Enrol its agent first.")
-    return secrets.decrypt(host.host_key)
+    return unseal(host, "host_key")
 
 
 def cycles_of(*, actor: Actor, host: Host) -> QuerySet[Cycle]:

@@ -17,6 +17,7 @@ from images.models import Build, Image, Registry
 from trailer import secrets
 from trailer.access.models import Grant, Role
 from trailer.accounts.models import ApiToken, TokenScope, User
+from trailer.sealed import seal
 from workspaces.models import Workspace
 from workspaces.stacks.choices import Phase, StackStatus, SyncOutcome, Trigger
 from workspaces.stacks.file.identity import new_identity
@@ -97,8 +98,11 @@ def make_host(name: str = "", *, online: bool = True, **fields: Any) -> Host:
             "memory_bytes": 16 * 1024**3,
             "interfaces": [{"name": "eth0", "addresses": ["192.168.1.10/24"]}],
         }
-    fields = {"host_key": secrets.encrypt(f"key-{uuid.uuid4()}"), **seen, **fields}
-    return Host.objects.create(name=name or _unique("host"), **fields)
+    key = fields.pop("host_key", f"key-{uuid.uuid4()}")
+    host = Host(name=name or _unique("host"), **{**seen, **fields})
+    host.host_key = seal(host, "host_key", key)
+    host.save(force_insert=True)
+    return host
 
 
 def make_silent_host(name: str = "", **fields: Any) -> Host:
@@ -148,8 +152,11 @@ def make_registry(
     password: str = _PASSWORD,
     **fields: Any,
 ) -> Registry:
-    fields = {"username": "robot", "password_token": secrets.encrypt(password), **fields}
-    return Registry.objects.create(owner=owner or make_user(), server=server, **fields)
+    fields = {"username": "robot", **fields}
+    registry = Registry(owner=owner or make_user(), server=server, **fields)
+    registry.password_token = seal(registry, "password_token", password)
+    registry.save(force_insert=True)
+    return registry
 
 
 def make_image(
@@ -217,12 +224,11 @@ def make_stack(
     """A stack that ran once: one revision is deployed, one sync is over."""
     identity = new_identity()
     owner = owner or make_user()
-    stack = Stack.objects.create(
+    stack = Stack(
         host=host or make_host(),
         owner=owner,
         source_by=owner,
         name=name or _unique("stack"),
-        identity_token=secrets.encrypt(identity.private.reveal()),
         recipient=identity.recipient,
         **{
             "status": StackStatus.SYNCED,
@@ -231,6 +237,8 @@ def make_stack(
             **fields,
         },
     )
+    stack.identity_token = seal(stack, "identity_token", identity.private.reveal())
+    stack.save(force_insert=True)
     now = timezone.now()
     stack.deployed = StackRevision.objects.create(
         stack=stack,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.protocol.spec import HealthCheckSpec, PortSpec, UrlSpec
-from trailer.secrets import decrypt
+from trailer.sealed import unseal
 from workspaces.choices import DesiredState
 from workspaces.gpus import GpuWish
 
@@ -70,7 +70,7 @@ def fields_of(workspace: Workspace) -> WorkspaceFields:
         desired_state=workspace.desired_state,
         command=tuple(workspace.command),
         env={var.name: var.value for var in env_vars if not var.is_secret},
-        secret_env={var.name: decrypt(var.secret_token) for var in env_vars if var.is_secret},
+        secret_env={var.name: unseal(var, "secret_token") for var in env_vars if var.is_secret},
         cpus=None if workspace.cpus is None else float(workspace.cpus),
         memory_bytes=workspace.memory_bytes,
         shm_bytes=workspace.shm_bytes,

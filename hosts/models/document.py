@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from hosts.models.host import Host
+from trailer.sealed import SealedField
 
 
 class HostDocument(models.Model):
@@ -14,7 +15,7 @@ class HostDocument(models.Model):
     version = models.PositiveBigIntegerField()
     etag = models.CharField(max_length=64)
     # Encrypted: the document carries secret environment values and registry passwords.
-    body = models.TextField()
+    body = SealedField()
 
     def __str__(self) -> str:
         return f"document {self.version} of {self.host_id}"

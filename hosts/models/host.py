@@ -8,6 +8,7 @@ from typing import ClassVar
 from django.db import models
 
 from hosts.choices import RouterMode
+from trailer.sealed import SealedField
 from trailer.visibility import VisibleManager
 
 
@@ -70,7 +71,7 @@ class Host(models.Model):
     # Set by a restore: this state may be older than what the host has; an admin confirms it.
     state_restored = models.BooleanField(default=False, editable=False)
     # Signs the labels of what this host's agent makes; encrypted.
-    host_key = models.TextField(blank=True, editable=False)
+    host_key = SealedField(blank=True, editable=False)
 
     # Observed: written only by the heartbeat and the session.
     last_heartbeat = models.DateTimeField(null=True, blank=True, editable=False)

@@ -17,6 +17,7 @@ from trailer import policy, secrets
 from trailer.audit.record import record
 from trailer.errors import NotAllowed
 from trailer.rows import row_lock
+from trailer.sealed import seal
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -73,7 +74,7 @@ def agent_token_create(host: Host) -> str:
     with transaction.atomic():
         current = row_lock(Host.objects.all(), host.pk)
         if not current.host_key:
-            key = secrets.encrypt(entropy.token_urlsafe(32))
+            key = seal(current, "host_key", entropy.token_urlsafe(32))
             Host.objects.filter(pk=host.pk, host_key="").update(host_key=key)
         Host.objects.filter(pk=host.pk).update(agent_revoked_at=None)
         AgentToken.objects.filter(host=current, revoked_at__isnull=True).update(

@@ -10,6 +10,7 @@ from django.db import models
 
 from hosts.models import Host
 from images.choices import RegistryStatus
+from trailer.sealed import SealedField
 from trailer.visibility import VisibleManager
 
 
@@ -18,7 +19,7 @@ class Registry(models.Model):
     server = models.CharField(max_length=255)
     username = models.CharField(max_length=255, blank=True)
     # Encrypted; never leaves the server but in the state document of a host that pulls with it.
-    password_token = models.TextField(blank=True, editable=False)
+    password_token = SealedField(blank=True, editable=False)
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,

@@ -13,10 +13,11 @@ from images.models import Registry
 from images.refs import normalise_server
 from images.services.registry_tests import registry_test_forget
 from images.services.retries import pulls_retry_with
-from trailer import events, policy, secrets
+from trailer import events, policy
 from trailer.audit.record import record
 from trailer.errors import Conflict
 from trailer.rows import row_lock
+from trailer.sealed import seal
 from trailer.validation import check_columns, check_string, check_text
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def registry_create(
         owner=actor,
         server=normalise_server(server),
         username=username,
-        password_token=secrets.encrypt(password) if password else "",
     )
+    registry.password_token = seal(registry, "password_token", password)
     check_columns(registry, ("server", "username"))
     with transaction.atomic():
         registry.save(force_insert=True)
@@ -65,8 +66,7 @@ def registry_update(
             current.username = fields["username"]
         if "password" in fields:
             check_string(fields["password"], field="password", limit=_PASSWORD_LIMIT)
-            password = fields["password"]
-            current.password_token = secrets.encrypt(password) if password else ""
+            current.password_token = seal(current, "password_token", fields["password"])
         check_columns(current, ("server", "username"))
         registry_test_forget(current)
         current.updated_at = timezone.now()

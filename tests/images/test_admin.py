@@ -11,7 +11,7 @@ from images.models import Image, Registry
 from images.services.logs import build_log_append
 from tests.admin_pages import admin_client, errors_of, messages_of, run_action, send_form
 from tests.factories import make_image, make_registry, make_workspace
-from trailer import secrets
+from trailer.sealed import unseal
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -96,7 +96,7 @@ def test_a_registrys_password_is_written_and_never_shown(client: Client) -> None
     body = {"server": "a.io", "username": "robot", "password": "s3cret value "}
     assert client.post(f"{REGISTRIES}add/", body).status_code == 302
     registry = Registry.objects.get()
-    assert secrets.decrypt(registry.password_token) == "s3cret value "
+    assert unseal(registry, "password_token") == "s3cret value "
     page = client.get(f"{REGISTRIES}{registry.pk}/change/").content.decode()
     assert "s3cret" not in page
     assert registry.password_token not in page
@@ -107,7 +107,7 @@ def test_an_empty_password_keeps_the_stored_one(client: Client) -> None:
     body = {"server": registry.server, "username": "other", "password": ""}
     assert client.post(f"{REGISTRIES}{registry.pk}/change/", body).status_code == 302
     registry.refresh_from_db()
-    assert (registry.username, secrets.decrypt(registry.password_token)) == ("other", "kept")
+    assert (registry.username, unseal(registry, "password_token")) == ("other", "kept")
 
 
 def test_a_build_shows_its_output(client: Client) -> None:

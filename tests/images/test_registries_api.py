@@ -8,7 +8,7 @@ import pytest
 
 from images.models import Registry
 from tests.factories import api_client, make_image, make_registry
-from trailer import secrets
+from trailer.sealed import unseal
 
 if TYPE_CHECKING:
     from trailer.accounts.models import User
@@ -39,7 +39,7 @@ def test_the_password_is_stored_encrypted_and_never_read(owner: User) -> None:
     assert answer.json()["server"] == "registry.example.com:5000"
     row = Registry.objects.get()
     assert SECRET not in row.password_token
-    assert secrets.decrypt(row.password_token) == SECRET
+    assert unseal(row, "password_token") == SECRET
     for text in (answer.content, client.get(URL).content):
         assert SECRET not in text.decode()
         assert row.password_token not in text.decode()
@@ -77,14 +77,14 @@ def test_a_new_password_reaches_the_hosts_that_use_it(owner: User) -> None:
     image.host.refresh_from_db()
     assert image.host.desired_version == before + 1
     registry.refresh_from_db()
-    assert secrets.decrypt(registry.password_token) == SECRET
+    assert unseal(registry, "password_token") == SECRET
 
 
 def test_what_is_not_sent_stays(owner: User) -> None:
     registry = make_registry(owner, password=SECRET)
     api_client(owner).patch(f"{URL}{registry.pk}/", {"username": "other"})
     registry.refresh_from_db()
-    assert (registry.username, secrets.decrypt(registry.password_token)) == ("other", SECRET)
+    assert (registry.username, unseal(registry, "password_token")) == ("other", SECRET)
 
 
 def test_a_used_credential_stays_with_its_server(owner: User) -> None:

@@ -21,9 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SCENE = """
 from django.core.management import call_command
 from hosts.models import Host
-from trailer import secrets
+from trailer.sealed import seal
 call_command("migrate", verbosity=0)
-Host.objects.create(name="north", host_key=secrets.encrypt("a label key"))
+host = Host(name="north")
+host.host_key = seal(host, "host_key", "a label key")
+host.save()
 call_command("backup", FILE)
 Host.objects.create(name="south")
 """
@@ -45,8 +47,8 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 LOOK = """
 import json
 from hosts.models import Host
-from trailer import secrets
-print(json.dumps({h.name: [secrets.decrypt(h.host_key), h.state_restored]
+from trailer.sealed import unseal
+print(json.dumps({h.name: [unseal(h, "host_key"), h.state_restored]
                   for h in Host.objects.all()}))
 """
 

@@ -9,15 +9,16 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 
-from tests.factories import make_host, make_registry, make_user
+from images.models import Registry
+from tests.factories import make_host, make_registry
 from tests.workspaces.scene import CANARY, make_scene
 from trailer.accounts.models import SecondFactor
 from trailer.accounts.second_factor import factor_begin
 from trailer.audit.models import AuditEntry
 from trailer.errors import Unavailable
-from trailer.key_rotation import rotate_secrets
+from trailer.key_rotation import bind_secrets, rotate_secrets
 from trailer.keys import load_or_create_keys
-from trailer.secrets import decrypt, decrypt_mapping, encrypt
+from trailer.sealed import unseal, unseal_mapping
 from workspaces.control.compile import document_for
 from workspaces.models import EnvVar, Revision
 
@@ -37,7 +38,7 @@ def test_every_secret_is_readable_with_the_new_key_alone(settings: Any) -> None:
     scene = make_scene()
     workspace = scene.create_full()
     registry = make_registry(password="registry-password")
-    host = make_host(host_key=encrypt("key-of-the-host"))
+    host = make_host(host_key="key-of-the-host")
     factor_begin(actor=scene.owner)
     document_for(scene.host.pk, "")
     settings.TRAILER_SECRET_KEYS = [new, old]
@@ -47,14 +48,14 @@ def test_every_secret_is_readable_with_the_new_key_alone(settings: Any) -> None:
     assert rotate_secrets().renewed == 0
     settings.TRAILER_SECRET_KEYS = [new]
     variable = EnvVar.objects.get(workspace=workspace, is_secret=True)
-    assert decrypt(variable.secret_token) == CANARY
+    assert unseal(variable, "secret_token") == CANARY
     revision = Revision.objects.get(workspace=workspace)
-    assert decrypt_mapping(revision.secret_env_token) == {"PASSWORD": CANARY}
+    assert unseal_mapping(revision, "secret_env_token") == {"PASSWORD": CANARY}
     registry.refresh_from_db()
     host.refresh_from_db()
-    assert decrypt(registry.password_token) == "registry-password"
-    assert decrypt(host.host_key) == "key-of-the-host"
-    assert decrypt(SecondFactor.objects.get().secret_token)
+    assert unseal(registry, "password_token") == "registry-password"
+    assert unseal(host, "host_key") == "key-of-the-host"
+    assert unseal(SecondFactor.objects.get(), "secret_token")
     assert CANARY.encode() in (document_for(scene.host.pk, "").body or b"")
 
 
@@ -62,17 +63,36 @@ def test_a_cell_that_no_key_opens_is_told_and_left(settings: Any) -> None:
     settings.TRAILER_SECRET_KEYS = [new_key()]
     lost = make_registry().pk
     settings.TRAILER_SECRET_KEYS = [new_key()]
-    user = make_user(first_name="gAAAAA is my name")
     found = rotate_secrets()
-    assert found.unreadable == {
-        "images_registry.password_token": 1,
-        "accounts_user.first_name": 1,
-    }
-    user.refresh_from_db()
-    assert user.first_name == "gAAAAA is my name"
-    registry = type(make_registry()).objects.get(pk=lost)
+    assert found.unreadable == {"images_registry.password_token": 1}
+    registry = Registry.objects.get(pk=lost)
     with pytest.raises(Unavailable):
-        decrypt(registry.password_token)
+        unseal(registry, "password_token")
+
+
+def test_what_an_older_version_wrote_is_readable_and_is_bound_at_the_next_start(
+    settings: Any,
+) -> None:
+    registry, new = make_registry(password="kept"), new_key()
+    bare = Fernet(settings.TRAILER_SECRET_KEYS[-1]).encrypt(b"older").decode()
+    Registry.objects.filter(pk=registry.pk).update(password_token=bare)
+    registry.refresh_from_db()
+    assert unseal(registry, "password_token") == "older"
+    # A key that came meanwhile is used, and what is bound already is left to a rotation.
+    settings.TRAILER_SECRET_KEYS = [new, *settings.TRAILER_SECRET_KEYS]
+    make_host()
+    assert bind_secrets().renewed == 1
+    registry.refresh_from_db()
+    assert registry.password_token.startswith("t2.")
+    assert unseal(registry, "password_token") == "older"
+    assert bind_secrets().renewed == 0
+
+
+def test_a_rotation_finds_what_was_copied_from_elsewhere() -> None:
+    mine, yours = make_registry(password="mine"), make_registry(password="yours")
+    Registry.objects.filter(pk=mine.pk).update(password_token=yours.password_token)
+    found = rotate_secrets()
+    assert found.unreadable == {"images_registry.password_token": 1}
 
 
 def test_the_command_makes_a_key_then_writes_anew(settings: Any, tmp_path: Path) -> None:

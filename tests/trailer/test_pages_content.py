@@ -20,7 +20,7 @@ from tests.factories import (
     make_volume,
     make_workspace,
 )
-from trailer.secrets import encrypt
+from trailer.sealed import seal
 from workspaces.models import EnvVar, Event, Mount, Port, Url
 from workspaces.services import workspace_create, workspace_update
 
@@ -158,9 +158,9 @@ def test_the_edit_form_holds_the_values_but_no_secret(
 ) -> None:
     workspace = make_workspace(host, owner, cpus="1.500", memory_bytes=1536 * 1024**2)
     EnvVar.objects.create(workspace=workspace, name="PLAIN", value="seen")
-    EnvVar.objects.create(
-        workspace=workspace, name="HIDDEN", is_secret=True, secret_token=encrypt("s3cr3t-value")
-    )
+    hidden = EnvVar(workspace=workspace, name="HIDDEN", is_secret=True)
+    hidden.secret_token = seal(hidden, "secret_token", "s3cr3t-value")
+    hidden.save()
     Port.objects.create(workspace=workspace, container_port=80, host_port=8080)
     Mount.objects.create(workspace=workspace, volume=make_volume(host, owner), target="/data")
     html = page(client, f"/workspaces/{workspace.pk}/?tab=settings")

@@ -16,7 +16,7 @@ from tests.admin_pages import (
     send_form,
 )
 from tests.factories import make_admin, make_image, make_network, make_volume
-from trailer.secrets import decrypt
+from trailer.sealed import unseal
 from workspaces.models import Event, Workspace
 from workspaces.services import workspace_create
 
@@ -128,7 +128,7 @@ def test_a_secret_is_never_shown_and_stays_when_left_empty(
     send_form(client, _change_url(workspace), {"description": "x"})
     stored = workspace.env_vars.get(name="TOKEN")
     assert (stored.is_secret, stored.value) == (True, "")
-    assert decrypt(stored.secret_token) == "hush-hush"
+    assert unseal(stored, "secret_token") == "hush-hush"
 
 
 def test_a_secret_is_overwritten_by_what_is_typed(client: Client, workspace: Workspace) -> None:
@@ -140,7 +140,7 @@ def test_a_secret_is_overwritten_by_what_is_typed(client: Client, workspace: Wor
     assert errors_of(answer) == {}
     stored = workspace.env_vars.get(name="TOKEN")
     assert stored.value == ""
-    assert decrypt(stored.secret_token) == "new-one"
+    assert unseal(stored, "secret_token") == "new-one"
     workspace.refresh_from_db()
     assert workspace.revision == 2
 
@@ -211,7 +211,7 @@ def test_a_workspace_is_made_with_its_parts(client: Client, admin: User) -> None
     assert (made.name, made.owner, made.command) == ("fresh", admin, ["sleep", "5"])
     assert made.ports.get().container_port == 80
     assert made.env_vars.get(name="A").value == "1"
-    assert decrypt(made.env_vars.get(name="S").secret_token) == "hush"
+    assert unseal(made.env_vars.get(name="S"), "secret_token") == "hush"
     image.host.refresh_from_db()
     assert image.host.desired_version == 2
 

@@ -12,7 +12,7 @@ from hosts.models import Host
 from tests.factories import make_host, make_image, make_network, make_volume
 from tests.workspaces.scene import CANARY
 from trailer.errors import Invalid, NotAllowed
-from trailer.secrets import decrypt, decrypt_mapping
+from trailer.sealed import unseal, unseal_mapping
 from workspaces.models import EnvVar, Event, Revision, Workspace
 from workspaces.services import workspace_create, workspace_stop
 from workspaces.status import workspace_status
@@ -65,7 +65,7 @@ def test_creation_is_in_the_ledger_and_in_the_revisions(scene: Scene) -> None:
     revision = Revision.objects.get(workspace=workspace)
     assert revision.actor == scene.owner
     assert revision.fields["env"] == {"MODE": "test"}
-    assert decrypt_mapping(revision.secret_env_token) == {"PASSWORD": CANARY}
+    assert unseal_mapping(revision, "secret_env_token") == {"PASSWORD": CANARY}
 
 
 def test_secrets_are_encrypted_in_the_table(scene: Scene) -> None:
@@ -73,7 +73,7 @@ def test_secrets_are_encrypted_in_the_table(scene: Scene) -> None:
     row = EnvVar.objects.get(is_secret=True)
     assert row.value == ""
     assert CANARY not in row.secret_token
-    assert decrypt(row.secret_token) == CANARY
+    assert unseal(row, "secret_token") == CANARY
 
 
 def test_creation_outdates_the_hosts_document(scene: Scene) -> None:

@@ -10,6 +10,8 @@ from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.utils import timezone
 
+from trailer.sealed import SealedField
+
 
 class User(AbstractUser):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -71,7 +73,7 @@ class SecondFactor(models.Model):
     """The secret of an app that shows codes; it counts once a first code was confirmed."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="second_factor")
-    secret_token = models.TextField(editable=False)
+    secret_token = SealedField(of=("user_id",), editable=False)
     confirmed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # The newest half minute whose code was used: no code works twice.
     last_step = models.PositiveBigIntegerField(default=0, editable=False)

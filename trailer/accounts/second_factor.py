@@ -16,7 +16,8 @@ from trailer.accounts.models import RecoveryCode, SecondFactor, User
 from trailer.audit.record import record
 from trailer.errors import Conflict, Invalid
 from trailer.rows import row_lock
-from trailer.secrets import decrypt, digest, encrypt
+from trailer.sealed import seal, unseal
+from trailer.secrets import digest
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -54,8 +55,9 @@ def factor_begin(*, actor: Actor) -> Enrolment:
         if is_on(user):
             raise Conflict("The second factor is on already. Turn it off first.")
         secret = pyotp.random_base32()
+        sealed = seal(SecondFactor(user=user), "secret_token", secret)
         SecondFactor.objects.update_or_create(
-            user=user, defaults={"secret_token": encrypt(secret), "last_step": 0}
+            user=user, defaults={"secret_token": sealed, "last_step": 0}
         )
         record("user.second_factor_begin", user, actor=actor)
     uri = pyotp.TOTP(secret).provisioning_uri(name=user.username, issuer_name=ISSUER)
@@ -108,7 +110,7 @@ def code_is_right(user: User, code: str) -> bool:
 
 def _matches(factor: SecondFactor, code: str) -> bool:
     given = code.replace(" ", "")
-    totp, now = pyotp.TOTP(decrypt(factor.secret_token)), int(time.time())
+    totp, now = pyotp.TOTP(unseal(factor, "secret_token")), int(time.time())
     for offset in _OFFSETS:
         moment = now + offset * _STEP
         if pyotp.utils.strings_equal(totp.at(moment), given):

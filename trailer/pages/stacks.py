@@ -11,7 +11,7 @@ from trailer import policy
 from trailer.pages.access import access_context
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page, query_without_part
-from trailer.secrets import decrypt_mapping
+from trailer.sealed import unseal_mapping
 from workspaces.stacks.choices import StackStatus
 from workspaces.stacks.models import Stack
 from workspaces.stacks.selectors import stack_views
@@ -126,10 +126,10 @@ def tabs_for(user: User, stack: Stack) -> list[tuple[str, str]]:
 
 def settings_context(stack: Stack) -> dict[str, Any]:
     """Names of secrets are shown, their values never are."""
-    secrets = decrypt_mapping(stack.secret_variables_token)
+    secrets = unseal_mapping(stack, "secret_variables_token")
     plain = [{"name": name, "value": value} for name, value in sorted(stack.variables.items())]
     hidden = [{"name": name, "secret": True} for name in sorted(secrets)]
-    credential = decrypt_mapping(stack.credential_token)
+    credential = unseal_mapping(stack, "credential_token")
     return {
         "variables": plain + hidden,
         "credential_kind": _credential_kind(credential),

@@ -31,7 +31,7 @@ from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger, ImageKind, Reg
 from images.foreign import must_ask
 from images.models import Build, Image
 from images.selectors import agent_registry, engine_ref
-from trailer import secrets
+from trailer.sealed import seal, unseal
 from workspaces.fields import fields_of
 from workspaces.services.gpus import gpu_problem
 from workspaces.spec import WORKSPACE_PARTS, workspace_spec
@@ -66,7 +66,8 @@ def document_for(host_id: UUID, known_etag: str) -> Document:
         if stored[0] == known_etag:
             return Document(etag=known_etag, body=None)
         body = HostDocument.objects.values_list("body", flat=True).get(host_id=host_id)
-        return Document(etag=stored[0], body=secrets.decrypt(body).encode())
+        body = unseal(HostDocument(host_id=host_id, body=body), "body")
+        return Document(etag=stored[0], body=body.encode())
     document = _compile_and_store(host_id)
     if document.etag == known_etag:
         return Document(etag=known_etag, body=None)
@@ -85,7 +86,7 @@ def _compile_and_store(host_id: UUID) -> Document:
             defaults={
                 "version": host.desired_version,
                 "etag": etag,
-                "body": secrets.encrypt(body.decode()),
+                "body": seal(HostDocument(host=host), "body", body.decode()),
             },
         )
     return Document(etag=etag, body=body)
@@ -202,7 +203,7 @@ def _credential(registry: Registry) -> RegistryCredential:
     return RegistryCredential(
         server=registry.server,
         username=registry.username,
-        password=secrets.decrypt(registry.password_token) if registry.password_token else "",
+        password=unseal(registry, "password_token"),
     )
 
 

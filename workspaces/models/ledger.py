@@ -8,6 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
+from trailer.sealed import SealedField
 from workspaces.models.workspace import Workspace
 
 
@@ -52,7 +53,7 @@ class Revision(models.Model):
     revision = models.PositiveIntegerField()
     # API shape of the writable fields, without secret_env.
     fields = models.JSONField()
-    secret_env_token = models.TextField(blank=True)
+    secret_env_token = SealedField(of=("workspace_id", "revision"), blank=True)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )

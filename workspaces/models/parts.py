@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from hosts.models import Volume
+from trailer.sealed import SealedField
 from workspaces.choices import PortProtocol, UrlAuth
 from workspaces.models.workspace import Workspace
 
@@ -67,7 +68,7 @@ class EnvVar(models.Model):
     name = models.CharField(max_length=255)
     value = models.TextField(blank=True)
     is_secret = models.BooleanField(default=False)
-    secret_token = models.TextField(blank=True, editable=False)
+    secret_token = SealedField(of=("workspace_id", "name"), blank=True, editable=False)
 
     class Meta:
         ordering: ClassVar = ["name"]

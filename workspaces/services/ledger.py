@@ -9,7 +9,7 @@ import msgspec
 from django.utils import timezone
 
 from trailer.audit.record import record
-from trailer.secrets import encrypt_mapping
+from trailer.sealed import seal_mapping
 from workspaces.fields import body_of
 from workspaces.models import Event, Revision
 
@@ -68,13 +68,14 @@ def ledger_write(
     by: str = "",
 ) -> None:
     """`by` names who it was when there is no actor."""
-    Revision.objects.create(
+    revision = Revision(
         workspace=workspace,
         revision=workspace.revision,
         fields=body_of(fields),
-        secret_env_token=encrypt_mapping(fields.secret_env),
         actor=actor,
     )
+    revision.secret_env_token = seal_mapping(revision, "secret_env_token", fields.secret_env)
+    revision.save(force_insert=True)
     event_write(workspace, actor=actor, kind=kind, cause=cause, changes=changes, by=by)
 
 

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from trailer import policy
 from trailer.errors import Invalid
-from trailer.secrets import decrypt_mapping
+from trailer.sealed import unseal_mapping
 from workspaces.fields import fields_of
 from workspaces.models import Revision
 from workspaces.selectors import workspace_get
@@ -62,6 +62,6 @@ def _prepare(actor: Actor, current: Workspace, number: int) -> Change:
             "revision", f"The workspace {current.name} has no stored revision {number}."
         )
     stored = {name: row.fields[name] for name in row.fields if name in WRITABLE - _KEPT}
-    stored["secret_env"] = decrypt_mapping(row.secret_env_token)
+    stored["secret_env"] = unseal_mapping(row, "secret_env_token")
     fields = fields_for_update(fields_of(current), stored)
     return change_prepare(actor=actor, workspace=current, fields=fields)

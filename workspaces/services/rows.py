@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hosts.models import Network
-from trailer.secrets import encrypt
+from trailer.sealed import seal
 from workspaces.fields import gpus_body
 from workspaces.models import EnvVar, Mount, Port, Url
 
@@ -77,8 +77,7 @@ def _env_write(workspace: Workspace, fields: WorkspaceFields) -> None:
     plain = [
         EnvVar(workspace=workspace, name=name, value=value) for name, value in fields.env.items()
     ]
-    secret = [
-        EnvVar(workspace=workspace, name=name, is_secret=True, secret_token=encrypt(value))
-        for name, value in fields.secret_env.items()
-    ]
+    secret = [EnvVar(workspace=workspace, name=name, is_secret=True) for name in fields.secret_env]
+    for row in secret:
+        row.secret_token = seal(row, "secret_token", fields.secret_env[row.name])
     EnvVar.objects.bulk_create([*plain, *secret])

@@ -10,7 +10,7 @@ from django.test import Client
 from tests.actors import admin, host, owner, stranger
 from tests.factories import api_client, make_grant, make_stack, make_user, make_workspace
 from trailer.access.models import Role
-from trailer.secrets import decrypt, encrypt_mapping
+from trailer.sealed import seal_mapping, unseal
 from workspaces.models import Workspace
 from workspaces.stacks.file.identity import decrypt_value
 from workspaces.stacks.file.secret import Secret
@@ -96,7 +96,7 @@ def test_without_leave_nothing_inside_is_read(git_server: GitServer, owner: User
 def test_the_stored_credential_is_used_only_for_whoever_may_change_the_source(
     allowed: GitServer, stack: Stack, owner: User
 ) -> None:
-    token = encrypt_mapping({"token": "s3cret-token"})
+    token = seal_mapping(stack, "credential_token", {"token": "s3cret-token"})
     Stack.objects.filter(pk=stack.pk).update(credential_token=token)
     editor = make_user("eve")
     make_grant(stack, editor, Role.EDITOR)
@@ -109,7 +109,7 @@ def test_the_stored_credential_is_used_only_for_whoever_may_change_the_source(
 def test_a_stored_token_is_not_sent_to_another_server(
     stack: Stack, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = encrypt_mapping({"token": "s3cret-token"})
+    token = seal_mapping(stack, "credential_token", {"token": "s3cret-token"})
     near, far = "https://git.test/team/app.git", "https://evil.test/team/app.git"
     Stack.objects.filter(pk=stack.pk).update(credential_token=token, repository=near)
     used: list[tuple[str, bool]] = []
@@ -136,7 +136,7 @@ def test_a_stored_token_is_not_sent_to_another_server(
     assert client.patch(url, {"repository": aside[0]}, format="json").status_code == 200
     body = {"repository": far, "credential": None}
     assert client.patch(url, body, format="json").status_code == 200
-    assert Stack.objects.get(pk=stack.pk).credential_token == encrypt_mapping({})
+    assert Stack.objects.get(pk=stack.pk).credential_token == ""
 
 
 def test_what_deploying_would_change_is_told(
@@ -162,7 +162,7 @@ def test_a_value_is_encrypted_for_this_stack_alone(stack: Stack, owner: User) ->
     answer = api_client(owner).post(
         f"/api/v1/stacks/{stack.pk}/encrypt/", {"value": " pa$$ "}, format="json"
     )
-    private = Secret(decrypt(stack.identity_token))
+    private = Secret(unseal(stack, "identity_token"))
     assert decrypt_value("A", answer.json()["secure"], private).reveal() == " pa$$ "
 
 
@@ -185,8 +185,8 @@ def test_the_page_asks_the_repository_only_for_the_changes(
 
 def test_secrets_are_on_no_page(stack: Stack, owner: User) -> None:
     Stack.objects.filter(pk=stack.pk).update(
-        secret_variables_token=encrypt_mapping({"KEY": "canary-1"}),
-        credential_token=encrypt_mapping({"token": "canary-2"}),
+        secret_variables_token=seal_mapping(stack, "secret_variables_token", {"KEY": "canary-1"}),
+        credential_token=seal_mapping(stack, "credential_token", {"token": "canary-2"}),
         webhook_secret_token="canary-3",
         variables={"LEVEL": "debug"},
     )

@@ -11,7 +11,7 @@ from hosts.models import Host, Tombstone, Volume
 from images.models import Image
 from tests.workspaces.stacks.scene import SECRET, WEB, fresh, last_sync
 from trailer.errors import Conflict
-from trailer.secrets import decrypt
+from trailer.sealed import unseal
 from workspaces.models import Event, Revision, Workspace
 from workspaces.services import workspace_delete, workspace_redeploy, workspace_update
 from workspaces.stacks.git.types import GitError
@@ -223,7 +223,7 @@ def test_a_needs_data_and_credentials_outlive_the_need_and_the_stack(scene: Stac
 
 def _secrets(workspace: Workspace) -> dict[str, str]:
     return {
-        var.name: decrypt(var.secret_token) for var in workspace.env_vars.filter(is_secret=True)
+        var.name: unseal(var, "secret_token") for var in workspace.env_vars.filter(is_secret=True)
     }
 
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.workspaces.stacks.scene import SECRET, fresh, last_sync
-from trailer.secrets import decrypt
+from trailer.sealed import unseal
 from workspaces.models import Event, Revision
 from workspaces.stacks.file.identity import encrypt_value
 from workspaces.stacks.services.actions import stack_sync
@@ -37,7 +37,7 @@ def pushed(scene: StackScene, stack: Stack, **given: object) -> Stack:
 
 def environment(scene: StackScene) -> dict[str, str]:
     rows = scene.service("web").env_vars.all()
-    return {row.name: decrypt(row.secret_token) if row.is_secret else row.value for row in rows}
+    return {row.name: unseal(row, "secret_token") if row.is_secret else row.value for row in rows}
 
 
 def test_plain_and_encrypted_values_reach_the_service(scene: StackScene) -> None:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from trailer.key_rotation import bind_secrets
 from trailer.standalone.bootstrap import ensure_admin
 
 
@@ -17,6 +18,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
+        bind_secrets()
         if settings.STATIC_ROOT:
             call_command("collectstatic", interactive=False, verbosity=0)
         username = os.environ.get("TRAILER_ADMIN_USERNAME") or "admin"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    help = "Writes every stored secret anew with the first key of TRAILER_SECRET_KEYS."
+    help = "Writes every stored secret anew, with the first key and bound to its row and column."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         done = rotate_secrets()
         record("secret.rotate")
         for name, count in sorted(done.unreadable.items()):
-            self.stderr.write(f"{name}: {count} can't be read with any present key.")
+            self.stderr.write(f"{name}: {count} can't be read there with any present key.")
         self.stdout.write(
             f"{done.renewed} secrets were written anew. Once all servers have the new key, "
             "the older ones can be removed."

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from trailer.key_rotation import bind_secrets
 from trailer.standalone.bootstrap import ensure_admin
 from trailer.standalone.lock import hold_data_dir
 from trailer.standalone.serve import serve
@@ -21,6 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         lock = hold_data_dir(settings.TRAILER_DATA_DIR)
         call_command("migrate", interactive=False, verbosity=0)
+        bind_secrets()
         username = os.environ.get("TRAILER_ADMIN_USERNAME") or "admin"
         generated = ensure_admin(username, os.environ.get("TRAILER_ADMIN_PASSWORD", ""))
         if generated is not None:

@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from agent.protocol import naming
 from trailer import policy
-from trailer.secrets import decrypt_mapping
+from trailer.sealed import unseal_mapping
 from workspaces.models import Workspace
 from workspaces.stacks.choices import Phase, StackStatus, SyncOutcome, Trigger
 from workspaces.stacks.models import StackRevision, Sync
@@ -149,7 +149,7 @@ class StackOutput(serializers.Serializer[Any]):
 
     @extend_schema_field(CredentialOutput(allow_null=True))
     def get_credential(self, view: StackView) -> dict[str, Any] | None:
-        stored = decrypt_mapping(view.stack.credential_token)
+        stored = unseal_mapping(view.stack, "credential_token")
         if not stored:
             return None
         kind = "token" if stored.get("token") else "deploy_key"
@@ -157,7 +157,7 @@ class StackOutput(serializers.Serializer[Any]):
 
     @extend_schema_field(serializers.DictField(child=serializers.CharField(allow_null=True)))
     def get_secret_variables(self, view: StackView) -> dict[str, None]:
-        return dict.fromkeys(sorted(decrypt_mapping(view.stack.secret_variables_token)))
+        return dict.fromkeys(sorted(unseal_mapping(view.stack, "secret_variables_token")))
 
     def get_status_label(self, view: StackView) -> str:
         return stack_badge(view.stack).label

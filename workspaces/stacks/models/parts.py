@@ -8,6 +8,7 @@ from django.db import models
 
 from hosts.models import Network, Volume
 from images.models import Image
+from trailer.sealed import SealedField
 from workspaces.stacks.models.stack import Stack
 
 
@@ -62,7 +63,7 @@ class NeedCredential(models.Model):
 
     volume = models.OneToOneField(Volume, on_delete=models.CASCADE, related_name="need_credential")
     # Encrypted JSON.
-    token = models.TextField(editable=False)
+    token = SealedField(of=("volume_id",), editable=False)
 
     def __str__(self) -> str:
         return f"credential of {self.volume}"

@@ -8,6 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
+from trailer.sealed import SealedField
 from workspaces.stacks.models.stack import Stack
 
 
@@ -31,7 +32,7 @@ class StackRevision(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     variables = models.JSONField(default=dict)
-    secret_variables_token = models.TextField(blank=True)
+    secret_variables_token = SealedField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     # When it first ran as a whole; only such a revision can be rolled back to.
     deployed_at = models.DateTimeField(null=True)

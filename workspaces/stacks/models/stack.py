@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import models
 
 from hosts.models import Host
+from trailer.sealed import SealedField
 from trailer.visibility import VisibleManager
 from workspaces.stacks.choices import StackStatus
 
@@ -38,12 +39,12 @@ class Stack(models.Model):
     )
     enabled = models.BooleanField(default=True)
     # Encrypted: the credential as JSON, the webhook's secret, the secret variables as JSON.
-    credential_token = models.TextField(blank=True, editable=False)
-    webhook_secret_token = models.TextField(blank=True, editable=False)
-    secret_variables_token = models.TextField(blank=True, editable=False)
+    credential_token = SealedField(blank=True, editable=False)
+    webhook_secret_token = SealedField(blank=True, editable=False)
+    secret_variables_token = SealedField(blank=True, editable=False)
     # The age key that trailer.vars.yml is encrypted for: its private half encrypted, and the half
     # that everybody may have.
-    identity_token = models.TextField(editable=False)
+    identity_token = SealedField(editable=False)
     recipient = models.CharField(max_length=128, editable=False)
     variables = models.JSONField(default=dict, blank=True)
     revision = models.PositiveIntegerField(default=1, editable=False)

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from trailer.errors import Invalid
-from trailer.secrets import decrypt_mapping, encrypt, encrypt_mapping
+from trailer.sealed import seal, seal_mapping, unseal_mapping
 from trailer.validation import LIST_LIMIT, check_columns, check_range, check_string, check_text
 from workspaces.stacks.file.variables import VARIABLE_NAME
 from workspaces.stacks.git.address import parse_repository
@@ -77,7 +77,7 @@ def write_fields(stack: Stack, fields: StackFields) -> set[str]:
     if "credential" in values and _set_credential(stack, values["credential"]):
         changed.add("credential")
     if "webhook_secret" in values:
-        stack.webhook_secret_token = _webhook_secret(values["webhook_secret"])
+        stack.webhook_secret_token = _webhook_secret(stack, values["webhook_secret"])
         changed.add("webhook_secret")
     if "secret_variables" in values and _set_secrets(stack, values["secret_variables"]):
         changed.add("secret_variables")
@@ -118,14 +118,14 @@ def _check_variables(values: Mapping[str, Any], field: str) -> None:
 def _set_secrets(stack: Stack, given: Mapping[str, str | None]) -> bool:
     """Replaces the map; a null keeps what is stored under that name."""
     _check_variables(given, "secret_variables")
-    stored = decrypt_mapping(stack.secret_variables_token)
+    stored = unseal_mapping(stack, "secret_variables_token")
     for name, value in given.items():
         if value is None and name not in stored:
             raise Invalid.field("secret_variables", f"{name} has no stored value yet. Give one.")
     new = {name: stored[name] if value is None else value for name, value in given.items()}
     if new == stored:
         return False
-    stack.secret_variables_token = encrypt_mapping(new)
+    stack.secret_variables_token = seal_mapping(stack, "secret_variables_token", new)
     return True
 
 
@@ -137,13 +137,13 @@ def _set_credential(stack: Stack, given: Mapping[str, str] | None) -> bool:
         raise Invalid.field("credential", "Give a token or a deploy key, not both.")
     if values and not (values.get("token") or values.get("deploy_key")):
         raise Invalid.field("credential", "A credential has a token or a deploy key.")
-    if values == decrypt_mapping(stack.credential_token):
+    if values == unseal_mapping(stack, "credential_token"):
         return False
-    stack.credential_token = encrypt_mapping(values)
+    stack.credential_token = seal_mapping(stack, "credential_token", values)
     return True
 
 
-def _webhook_secret(value: str) -> str:
+def _webhook_secret(stack: Stack, value: str) -> str:
     if not value:
         return ""
     check_string(value, field="webhook_secret", limit=1024)
@@ -151,4 +151,4 @@ def _webhook_secret(value: str) -> str:
         raise Invalid.field(
             "webhook_secret", f"A webhook's secret has at least {MIN_WEBHOOK_SECRET} characters."
         )
-    return encrypt(value)
+    return seal(stack, "webhook_secret_token", value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trailer import policy
-from trailer.secrets import decrypt_mapping
+from trailer.sealed import unseal_mapping
 from workspaces.stacks.file.compare import diff_lines
 from workspaces.stacks.file.errors import StackFileError
 from workspaces.stacks.file.reader import read_stack_file
@@ -63,7 +63,7 @@ def source_check(
     else:
         policy.require(actor, "stack.source", stack)
         if not credential and is_same_server(repository, stack.repository):
-            credential = decrypt_mapping(stack.credential_token)
+            credential = unseal_mapping(stack, "credential_token")
     found = GitSource(
         repository=repository,
         branch=branch,

@@ -16,7 +16,7 @@ from trailer.audit.record import differences, record
 from trailer.errors import Invalid
 from trailer.revisions import check_revision
 from trailer.rows import row_lock
-from trailer.secrets import decrypt_mapping, encrypt
+from trailer.sealed import seal, unseal_mapping
 from workspaces.models import Workspace
 from workspaces.services.delete import workspace_remove
 from workspaces.services.locking import workspace_lock
@@ -52,9 +52,9 @@ def stack_create(*, actor: Actor, host: Host, name: str, **fields: Unpack[StackF
         source_by=actor,
         host=host,
         name=name,
-        identity_token=encrypt(identity.private.reveal()),
         recipient=identity.recipient,
     )
+    stack.identity_token = seal(stack, "identity_token", identity.private.reveal())
     write_fields(stack, fields)
     check_stack(stack)
     with transaction.atomic():
@@ -135,7 +135,7 @@ def stack_delete(*, actor: Actor, stack: Stack, expected_revision: int | None = 
 
 def _check_credential_stays(stack: Stack, before: str) -> None:
     """It was given for one server; whoever may name another must not have it sent there."""
-    if decrypt_mapping(stack.credential_token) and not is_same_server(stack.repository, before):
+    if unseal_mapping(stack, "credential_token") and not is_same_server(stack.repository, before):
         raise Invalid.field(
             "credential",
             "The stored credential is for the server of the repository before. Give one for the "

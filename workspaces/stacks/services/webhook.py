@@ -9,7 +9,7 @@ from django.db import transaction
 
 from trailer.audit.record import record
 from trailer.errors import ApplicationError, NotFound, Unavailable
-from trailer.secrets import decrypt
+from trailer.sealed import unseal
 from workspaces.stacks.choices import Trigger
 from workspaces.stacks.deliveries import Verdict, read_delivery
 from workspaces.stacks.file.secret import Secret
@@ -40,7 +40,7 @@ def webhook_receive(
         raise NotFound("There is no such stack.")
     if not stack.webhook_secret_token:
         raise Unavailable("This stack has no webhook secret. Set one first.", code="no_secret")
-    secret = Secret(decrypt(stack.webhook_secret_token))
+    secret = Secret(unseal(stack, "webhook_secret_token"))
     delivery = read_delivery(headers, body, secret=secret, branch=stack.branch)
     if delivery.verdict == Verdict.BAD_SIGNATURE:
         # In the log, not in the audit: whoever knows the address could write that full.

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from hosts.status import is_fresh
 from images.selectors import update_available
-from trailer.secrets import decrypt_mapping
+from trailer.sealed import unseal_mapping
 from workspaces.choices import WorkspaceStatus
 from workspaces.models import Workspace
 from workspaces.stacks.choices import Phase, SyncOutcome
@@ -108,8 +108,8 @@ def has_deployed_variables(stack: Stack) -> bool:
     deployed = stack.deployed
     return deployed is not None and (
         deployed.variables == stack.variables
-        and decrypt_mapping(deployed.secret_variables_token)
-        == decrypt_mapping(stack.secret_variables_token)
+        and unseal_mapping(deployed, "secret_variables_token")
+        == unseal_mapping(stack, "secret_variables_token")
     )
 
 

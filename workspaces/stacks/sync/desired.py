@@ -5,11 +5,10 @@ Made anew from the stored texts by each step, so that no resolved secret is ever
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trailer.secrets import decrypt, decrypt_mapping, encrypt
+from trailer.sealed import seal_mapping, unseal, unseal_mapping
 from workspaces.stacks.file.reader import read_stack_file
 from workspaces.stacks.file.resolve import resolve
 from workspaces.stacks.file.secret import Secret
@@ -59,8 +58,8 @@ def desired_of(stack: Stack, revision: StackRevision) -> Desired:
 
 
 def _variables(stack: Stack, revision: StackRevision) -> Variables:
-    of_file = read_variables(revision.variables_text, Secret(decrypt(stack.identity_token)))
-    secrets = decrypt_mapping(revision.secret_variables_token)
+    of_file = read_variables(revision.variables_text, Secret(unseal(stack, "identity_token")))
+    secrets = unseal_mapping(revision, "secret_variables_token")
     of_page = Variables(
         config=revision.variables,
         secrets={name: Secret(value) for name, value in secrets.items()},
@@ -73,6 +72,8 @@ def _credentials(stack: Stack, kind: str) -> Mapping[str, Secret]:
     stored = NeedCredential.objects.filter(volume=volume).first()
     if stored is None:
         made = {name: secret.reveal() for name, secret in new_credentials(kind).items()}
-        stored = NeedCredential.objects.create(volume=volume, token=encrypt(json.dumps(made)))
-    values: dict[str, str] = json.loads(decrypt(stored.token))
+        stored = NeedCredential(volume=volume)
+        stored.token = seal_mapping(stored, "token", made)
+        stored.save(force_insert=True)
+    values = unseal_mapping(stored, "token")
     return {name: Secret(value) for name, value in values.items()}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Max
 from django.utils import timezone
 
-from trailer.secrets import decrypt_mapping
+from trailer.sealed import seal_mapping, unseal_mapping
 from workspaces.stacks.choices import Phase, SyncOutcome, Trigger
 from workspaces.stacks.git.types import GitError, GitRefused
 from workspaces.stacks.models import StackRevision
@@ -77,8 +77,8 @@ def is_same(stack: Stack, deployed: StackRevision, found: Checkout) -> bool:
         deployed.origin == stack.origin
         and deployed.fingerprint == found.fingerprint
         and deployed.variables == stack.variables
-        and decrypt_mapping(deployed.secret_variables_token)
-        == decrypt_mapping(stack.secret_variables_token)
+        and unseal_mapping(deployed, "secret_variables_token")
+        == unseal_mapping(stack, "secret_variables_token")
     )
 
 
@@ -104,7 +104,7 @@ def _revision(stack: Stack, found: Checkout) -> StackRevision:
     number = (stack.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
     old = stack.revisions.filter(number__lte=number - KEPT_REVISIONS)
     old.exclude(pk__in=[stack.deployed_id]).delete()
-    return StackRevision.objects.create(
+    made = StackRevision(
         stack=stack,
         number=number,
         commit=found.commit_id,
@@ -118,8 +118,11 @@ def _revision(stack: Stack, found: Checkout) -> StackRevision:
         origin=stack.origin,
         source_by_id=stack.source_by_id,
         variables=stack.variables,
-        secret_variables_token=stack.secret_variables_token,
     )
+    secret = unseal_mapping(stack, "secret_variables_token")
+    made.secret_variables_token = seal_mapping(made, "secret_variables_token", secret)
+    made.save(force_insert=True)
+    return made
 
 
 def _first_line(message: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trailer.secrets import decrypt_mapping
+from trailer.sealed import unseal_mapping
 from workspaces.stacks.file.secret import Secret
 from workspaces.stacks.git.settings import git_limits
 from workspaces.stacks.git.source import GitSource
@@ -33,7 +33,7 @@ def source_of(stack: Stack) -> GitSource:
         repository=stack.repository,
         branch=stack.branch,
         path=stack.path,
-        credential=git_credential(decrypt_mapping(stack.credential_token)),
+        credential=git_credential(unseal_mapping(stack, "credential_token")),
         limits=git_limits(stack.owner, stack.source_by),
     )
 
