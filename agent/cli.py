@@ -17,6 +17,7 @@ from agent.diff.view import Knowledge
 from agent.enrolment import enrolled
 from agent.errors import AgentError, ConfigError, Superseded
 from agent.health import HealthFile, health_path
+from agent.logs import start_logging
 from agent.overseer.own_id import own_container_id
 from agent.overseer.run import Overseer, Pace
 from agent.overseer.status import tell_trouble
@@ -24,6 +25,7 @@ from agent.overseer.validate import validate
 from agent.overseer.wanted import agent_login, wanted_order
 from agent.planner import make_plan
 from agent.protocol import naming
+from agent.protocol.redaction import redacted
 from agent.runtime.docker import DockerRuntime
 from agent.runtime.docker_agent import DockerAgents
 from agent.runtime.port import Look
@@ -58,7 +60,7 @@ def main(arguments: list[str]) -> int:
         return 0
     try:
         config = read_config(os.environ)
-        _start_logging(config.log_level)
+        start_logging(config.log_level)
         if command == "plan":
             return _plan(config)
         if command == "validate":
@@ -67,10 +69,10 @@ def main(arguments: list[str]) -> int:
             return _oversee(config)
         return _work(config, once=command == "once", lifeline=options.lifeline)
     except Superseded as problem:
-        sys.stderr.write(f"{problem}\n")
+        sys.stderr.write(f"{redacted(str(problem))}\n")
         return EXIT_SUPERSEDED
     except AgentError as problem:
-        sys.stderr.write(f"{problem}\n")
+        sys.stderr.write(f"{redacted(str(problem))}\n")
         return 2
 
 
@@ -170,13 +172,3 @@ def _oversee(config: Config) -> int:
         pace=Pace(patience=config.overseer_patience, first_pause=config.overseer_pause),
     ).run()
     return 0
-
-
-def _start_logging(level: str) -> None:
-    logging.basicConfig(
-        level=level if level in logging.getLevelNamesMapping() else "INFO",
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
-    for noisy in ("urllib3", "docker", "websockets"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -1,10 +1,20 @@
-"""Structured logs: constant message plus fields, with the request id of the work at hand."""
+"""Structured logs: constant message plus fields, with the request id of the work at hand.
+
+Every line passes `_masked` last, with its exception as text: no secret is in a log.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
 
 import structlog
+
+from agent.protocol.redaction import LIVE, redacted_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, MutableMapping
 
 _SHARED = [
     structlog.contextvars.merge_contextvars,
@@ -15,7 +25,23 @@ _SHARED = [
 ]
 
 
-def logging_config(*, level: str) -> dict[str, Any]:
+def _masked(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:
+    return {name: redacted_field(name, value) for name, value in line.items()}
+
+
+def threads_end_in_the_log() -> None:
+    """Python itself writes what a thread dies of past every filter."""
+
+    def tell(ended: threading.ExceptHookArgs) -> None:
+        if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
+            logging.getLogger(__name__).error("a thread ended", exc_info=ended.exc_value)
+
+    threading.excepthook = tell
+
+
+def logging_config(*, level: str, secrets: Iterable[str] = ()) -> dict[str, Any]:
+    """`secrets`: those of the settings; those of the database are known when they are opened."""
+    LIVE.remember(*secrets)
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -26,6 +52,7 @@ def logging_config(*, level: str) -> dict[str, Any]:
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                     structlog.processors.format_exc_info,
+                    _masked,
                     structlog.processors.LogfmtRenderer(
                         key_order=["timestamp", "level", "logger", "event"], bool_as_flag=False
                     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.db import models
 
+from agent.protocol.redaction import LIVE
 from trailer import secrets
 
 if TYPE_CHECKING:
@@ -24,11 +25,19 @@ else:
 
 class SealedField(_Text):
     """`of`: the columns that say whose secret it is. They never change while the row lives, are
-    known before it is saved, and only the last of them may hold spaces."""
+    known before it is saved, and only the last of them may hold spaces. `is_document`: it is no
+    secret as a whole, but holds some."""
 
-    def __init__(self, *args: Any, of: tuple[str, ...] = ("pk",), **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        of: tuple[str, ...] = ("pk",),
+        is_document: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.of = of
+        self.is_document = is_document
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
         """To the database it is a text: no migration has to know this class."""
@@ -38,20 +47,26 @@ class SealedField(_Text):
 
 def seal(row: models.Model, column: str, value: str) -> str:
     """What to store there; nothing for nothing."""
+    _hush(row, column, value)
     return secrets.encrypt(value, _place(row, column)) if value else ""
 
 
 def unseal(row: models.Model, column: str) -> str:
     stored = getattr(row, column)
-    return secrets.decrypt(stored, _place(row, column)) if stored else ""
+    value = secrets.decrypt(stored, _place(row, column)) if stored else ""
+    _hush(row, column, value)
+    return value
 
 
 def seal_mapping(row: models.Model, column: str, values: Mapping[str, str]) -> str:
+    LIVE.remember(*values.values())
     return secrets.encrypt_mapping(values, _place(row, column))
 
 
 def unseal_mapping(row: models.Model, column: str) -> dict[str, str]:
-    return secrets.decrypt_mapping(getattr(row, column), _place(row, column))
+    values = secrets.decrypt_mapping(getattr(row, column), _place(row, column))
+    LIVE.remember(*values.values())
+    return values
 
 
 def sealed_fields() -> Iterator[tuple[type[models.Model], SealedField]]:
@@ -62,9 +77,19 @@ def sealed_fields() -> Iterator[tuple[type[models.Model], SealedField]]:
                 yield model, field
 
 
+def _hush(row: models.Model, column: str, value: str) -> None:
+    """From now on no log line of this process shows it."""
+    if not _field(row, column).is_document:
+        LIVE.remember(value)
+
+
 def _place(row: models.Model, column: str) -> str:
+    whose = " ".join(str(getattr(row, name)) for name in _field(row, column).of)
+    return f"{row._meta.label_lower}.{column} of {whose}"
+
+
+def _field(row: models.Model, column: str) -> SealedField:
     field = row._meta.get_field(column)
     if not isinstance(field, SealedField):
         raise TypeError(f"{row._meta.label}.{column} is no column for secrets.")
-    whose = " ".join(str(getattr(row, name)) for name in field.of)
-    return f"{row._meta.label_lower}.{column} of {whose}"
+    return field

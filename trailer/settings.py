@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import environ
 
@@ -302,5 +302,11 @@ UNFOLD = {
     "LOGIN": {"form": "trailer.accounts.forms.AdminLoginForm"},
 }
 
-LOGGING = logging_config(level=env.str("TRAILER_LOG_LEVEL", default="INFO"))
+LOGGING = logging_config(
+    level=env.str("TRAILER_LOG_LEVEL", default="INFO"),
+    secrets=(
+        *(SECRET_KEY, *TRAILER_SECRET_KEYS, OIDC_RP_CLIENT_SECRET),
+        *(unquote(urlsplit(url).password or "") for url in (DATABASE_URL, REDIS_URL, _smtp)),
+    ),
+)
 LOGGING_CONFIG = "logging.config.dictConfig"

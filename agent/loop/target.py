@@ -10,6 +10,7 @@ import msgspec
 
 from agent.diff.view import object_key
 from agent.host_policy import HostPolicy
+from agent.logs import hush
 from agent.protocol.state import HostSettings, HostState
 from agent.steps import IMAGE, NETWORK, PREREQUISITE, VOLUME, WORKSPACE
 from agent.store.document import load_document, save_document
@@ -33,6 +34,8 @@ class Target:
         self._database = database
         self._lock = threading.Lock()
         self._state = load_document(state_dir)
+        if self._state is not None:
+            hush(self._state)
         self._settings = self._allowed(self._state.settings if self._state else HostSettings())
         # False: these are defaults that no server has spoken of.
         self._are_settings_told = self._state is not None
@@ -54,6 +57,7 @@ class Target:
             return self._settings.maintenance if self._are_settings_told else None
 
     def accept(self, state: HostState, *, etag: str) -> None:
+        hush(state)
         save_document(self._state_dir, state)
         with self._lock:
             self._state = state

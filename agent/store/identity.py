@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.errors import ConfigError
+from agent.protocol.redaction import LIVE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +36,15 @@ def load_identity(state_dir: Path) -> Identity | None:
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(body, type=Identity)
+        found = msgspec.json.decode(body, type=Identity)
     except msgspec.MsgspecError as problem:
         raise ConfigError(f"The identity file {path} cannot be read: {problem}") from problem
+    LIVE.remember(found.token, found.host_key)
+    return found
 
 
 def save_identity(state_dir: Path, identity: Identity) -> None:
+    LIVE.remember(identity.token, identity.host_key)
     write_private(identity_path(state_dir), msgspec.json.encode(identity))
 
 

@@ -15,7 +15,7 @@ class HostDocument(models.Model):
     version = models.PositiveBigIntegerField()
     etag = models.CharField(max_length=64)
     # Encrypted: the document carries secret environment values and registry passwords.
-    body = SealedField()
+    body = SealedField(is_document=True)
 
     def __str__(self) -> str:
         return f"document {self.version} of {self.host_id}"
