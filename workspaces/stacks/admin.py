@@ -16,6 +16,7 @@ from workspaces.stacks.models import (
     StackRevision,
     StackVolume,
     Sync,
+    WebhookDelivery,
 )
 from workspaces.stacks.services.actions import stack_deploy, stack_sync
 from workspaces.stacks.services.fields import PLAIN
@@ -104,6 +105,14 @@ class SyncAdmin(ReadOnlyAdmin):
     list_filter = ("trigger", "phase", "outcome", "stack__host")
     list_select_related = ("stack",)
     search_fields = ("stack__name", "message", "commit")
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("stack", "received_at", "sync")
+    list_filter = ("stack__host",)
+    list_select_related = ("stack", "sync")
+    search_fields = ("stack__name",)
 
 
 @admin.register(StackRevision)

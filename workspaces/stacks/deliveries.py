@@ -31,9 +31,11 @@ _EVENTS: Final = {
     "x-gogs-event": "push",
     "x-gitlab-event": "push hook",
 }
+# GitLab sends a delivery that failed again under the same key, but another event number.
 _IDS: Final = (
-    "x-github-delivery", "x-gitea-delivery", "x-forgejo-delivery", "x-gitlab-event-uuid"
-)  # fmt: skip
+    *("x-github-delivery", "x-gitea-delivery", "x-forgejo-delivery", "x-gogs-delivery"),
+    *("idempotency-key", "x-gitlab-event-uuid"),
+)
 _HEADS: Final = "refs/heads/"
 
 
@@ -45,12 +47,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """`reason` is a sentence; `delivery_id` is the sender's own number, empty when it has none."""
+    """`reason` is a sentence; `delivery_id` is the sender's own number, not signed, and empty when
+    it has none; `signed_digest` is of the body, empty when its sender does not sign it."""
 
     verdict: Verdict
     reason: str = ""
     commit_id: str = ""
     delivery_id: str = ""
+    signed_digest: str = ""
 
 
 def read_delivery(
@@ -58,7 +62,7 @@ def read_delivery(
 ) -> Delivery:
     """The signature first: nothing of an unsigned body is looked at."""
     given = {name.lower(): value for name, value in headers.items()}
-    delivery_id = next((given[name][:100] for name in _IDS if name in given), "")
+    delivery_id = next((given[name][:200] for name in _IDS if given.get(name)), "")
     if not _is_signed(given, body, secret):
         return Delivery(
             verdict=Verdict.BAD_SIGNATURE,
@@ -71,6 +75,7 @@ def read_delivery(
         reason=reason,
         commit_id=commit_id,
         delivery_id=delivery_id,
+        signed_digest="" if _PLAIN_HEADER in given else hashlib.sha256(body).hexdigest(),
     )
 
 

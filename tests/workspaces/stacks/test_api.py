@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import OperationalError
+from django.db.models import F
 
 from tests.factories import api_client, make_grant, make_stack, make_user
 from tests.workspaces.stacks.scene import SECRET, fresh
 from trailer.access.models import Role
 from trailer.audit.models import AuditEntry
-from workspaces.stacks.models import Stack, Sync
-from workspaces.stacks.services import webhook
+from workspaces.stacks.choices import Phase, SyncOutcome
+from workspaces.stacks.models import Stack, Sync, WebhookDelivery
+from workspaces.stacks.services import replays, webhook
 
 if TYPE_CHECKING:
     from tests.workspaces.stacks.scene import StackScene
@@ -191,7 +193,9 @@ def test_a_signed_push_is_answered_with_a_link_to_the_sync(scene: StackScene) ->
     assert answer.json()["url"].endswith(f"/api/v1/syncs/{sync.pk}/")
     seen = api_client(scene.owner).get(f"/api/v1/syncs/{sync.pk}/")
     assert seen.json()["phase"] == "queued"
-    assert send(stack.pk, PUSH).json()["sync"] == str(sync.pk)
+    # A body without a commit asks, and asking again joins the one that waits.
+    bare = {"ref": "refs/heads/main"}
+    assert [send(stack.pk, bare).json() for _ in range(2)] == [answer.json()] * 2
 
 
 def test_a_webhook_may_be_sent_below_the_api_too(scene: StackScene) -> None:
@@ -251,6 +255,76 @@ def test_a_webhook_is_written_down_with_its_sync_or_not_at_all(
     monkeypatch.undo()
     assert send(stack.pk, PUSH).status_code == 202
     assert AuditEntry.objects.filter(action="stack.webhook").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ({"X-GitHub-Delivery": "d-1"}, {"X-GitHub-Delivery": "d-1"}),
+        ({"X-Gitea-Delivery": "d-1"}, {"X-Gitea-Delivery": "d-1"}),
+        # The number is not signed: another one, or none, does not make it another delivery.
+        ({"X-GitHub-Delivery": "d-1"}, {"X-GitHub-Delivery": "d-2"}),
+        ({"X-GitHub-Delivery": "d-1"}, {}),
+    ],
+)
+def test_a_delivery_that_is_sent_again_makes_no_second_sync(
+    scene: StackScene, first: dict[str, str], again: dict[str, str]
+) -> None:
+    stack = hooked(scene)
+    sync = send(stack.pk, PUSH, **first).json()["sync"]
+    scene.work()
+    answer = send(stack.pk, PUSH, **again)
+    assert (answer.status_code, answer.json()["status"]) == (202, "ignored")
+    assert "was received already, at " in answer.json()["reason"]
+    assert answer.json()["sync"] == sync
+    assert Sync.objects.filter(stack=stack).count() == 2
+    assert AuditEntry.objects.filter(action="stack.webhook").count() == 1
+
+
+def test_the_same_number_over_another_body_is_the_same_delivery(scene: StackScene) -> None:
+    stack = hooked(scene)
+    hook = {"X-Gitlab-Token": HOOK_SECRET, "X-Hub-Signature-256": "", "X-GitHub-Event": ""}
+    for number, expected in (("a", "accepted"), ("a", "ignored"), ("b", "accepted")):
+        answer = send(stack.pk, PUSH, **hook, **{"Idempotency-Key": number})
+        assert answer.json()["status"] == expected
+        scene.work()
+    answer = send(stack.pk, {"ref": "refs/heads/main"}, **hook, **{"Idempotency-Key": "b"})
+    assert answer.json()["status"] == "ignored"
+
+
+def test_other_pushes_other_stacks_and_later_times_are_other_deliveries(scene: StackScene) -> None:
+    stack = hooked(scene)
+    other = scene.create(name="other", webhook_secret=HOOK_SECRET)
+    number = {"X-GitHub-Delivery": "d-1"}
+    assert send(stack.pk, PUSH, **number).json()["status"] == "accepted"
+    assert send(other.pk, PUSH, **number).json()["status"] == "accepted"
+    newer = {**PUSH, "after": "b" * 40}
+    assert send(stack.pk, newer, **{"X-GitHub-Delivery": "d-2"}).json()["status"] == "accepted"
+    WebhookDelivery.objects.update(received_at=F("received_at") - replays.WINDOW)
+    assert send(stack.pk, PUSH, **number).json()["status"] == "accepted"
+    # What is too old to count is gone.
+    assert stack.deliveries.count() == 2
+
+
+def test_a_delivery_whose_sync_failed_may_be_sent_again(scene: StackScene) -> None:
+    stack = hooked(scene)
+    number = {"X-GitHub-Delivery": "d-1"}
+    first = send(stack.pk, PUSH, **number).json()["sync"]
+    Sync.objects.filter(pk=first).update(phase=Phase.DONE, outcome=SyncOutcome.FAILED)
+    second = send(stack.pk, PUSH, **number).json()
+    assert (second["status"], second["sync"] != first) == ("accepted", True)
+    assert send(stack.pk, PUSH, **number).json()["status"] == "ignored"
+
+
+def test_only_so_many_deliveries_are_remembered(
+    scene: StackScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "KEPT", 3)
+    stack = hooked(scene)
+    for commit in "abcde":
+        assert send(stack.pk, {**PUSH, "after": commit * 40}).json()["status"] == "accepted"
+    assert stack.deliveries.count() == 3
+    assert send(stack.pk, {**PUSH, "after": "e" * 40}).json()["status"] == "ignored"
 
 
 def test_a_disabled_stack_ignores_pushes(scene: StackScene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,12 @@ from django.utils import timezone
 
 from tests.factories import make_host, make_stack, make_user
 from tests.workspaces.stacks.scene import WEB, fresh, make_stack_scene
+from trailer.audit.models import AuditEntry
+from trailer.sealed import seal
 from workspaces.models import Workspace
 from workspaces.stacks.choices import Trigger
 from workspaces.stacks.models import Stack, Sync
+from workspaces.stacks.services.webhook import webhook_receive
 from workspaces.stacks.sync.engine import work_once
 from workspaces.stacks.sync.lease import claim
 from workspaces.stacks.sync.queue import sync_request
@@ -72,6 +76,19 @@ def test_requests_at_once_wait_as_one(settings: LazySettings) -> None:
     together(6, act)
     assert len(asked) == 6
     assert len(set(asked)) == 1
+
+
+def test_one_delivery_that_reaches_several_processes_at_once_asks_once() -> None:
+    secret, body = "0123456789abcdef" * 2, json.dumps({"ref": "refs/heads/main"}).encode()
+    stack = make_stack()
+    sealed = seal(stack, "webhook_secret_token", secret)
+    Stack.objects.filter(pk=stack.pk).update(webhook_secret_token=sealed)
+    headers = {"X-Gitlab-Token": secret, "X-Gitlab-Event-UUID": "one"}
+    reasons: list[str] = []
+    together(6, lambda: reasons.append(webhook_receive(stack.pk, headers, body)[1]))
+    assert len(reasons) == 6
+    assert len([reason for reason in reasons if not reason]) == 1
+    assert AuditEntry.objects.filter(action="stack.webhook").count() == 1
 
 
 def test_many_workers_deploy_a_stack_once(

@@ -53,13 +53,12 @@ class StackWebhookView(APIView):
     def post(self, request: Request, pk: UUID) -> Response:
         # The raw bytes: parsing and writing them again would not give the same signature.
         sync, reason = webhook_receive(pk, request.headers, request._request.body)
+        said = {"status": "ignored", "reason": reason} if reason else {"status": "accepted"}
         if sync is None:
-            return Response({"status": "ignored", "reason": reason}, status=202)
+            return Response(said, status=202)
         link = f"{settings.TRAILER_PUBLIC_URL}/api/v1/syncs/{sync.pk}/"
         return Response(
-            {"status": "accepted", "sync": str(sync.pk), "url": link},
-            status=202,
-            headers={"Location": link},
+            {**said, "sync": str(sync.pk), "url": link}, status=202, headers={"Location": link}
         )
 
 

@@ -1,5 +1,6 @@
-"""Tables of stacks: their syncs, revisions, images, networks, volumes and credentials of needs."""
+"""Tables of stacks: their syncs, revisions, deliveries, images, networks, volumes, credentials."""
 
+from workspaces.stacks.models.delivery import WebhookDelivery
 from workspaces.stacks.models.parts import NeedCredential, StackImage, StackNetwork, StackVolume
 from workspaces.stacks.models.revision import StackRevision
 from workspaces.stacks.models.stack import Stack, StackQueue
@@ -14,4 +15,5 @@ __all__ = [
     "StackRevision",
     "StackVolume",
     "Sync",
+    "WebhookDelivery",
 ]
