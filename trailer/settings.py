@@ -161,7 +161,11 @@ CACHES = {
         "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
     }
     if REDIS_URL
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    else {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        # By the default of 300, whoever tries many names would have counters thrown away.
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    }
 }
 
 CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
@@ -198,11 +202,15 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
 if _public.scheme == "https":
     # Such names a page of another host, even of a subdomain, can neither set nor overwrite.
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+# Says that somebody signed in with this browser before; trailer/accounts/places.py.
+TRAILER_DEVICE_COOKIE = "__Host-device" if _public.scheme == "https" else "trailer-device"
 SESSION_ENGINE = "trailer.accounts.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31_536_000 if _public.scheme == "https" else 0
+# Requests a second of one token; 0: no limit (trailer/api/rate.py).
+TRAILER_API_RATE = env.int("TRAILER_API_RATE", default=0)
 TRAILER_BEHIND_PROXY = env.bool("TRAILER_BEHIND_PROXY", default=False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRAILER_BEHIND_PROXY else None
 X_FRAME_OPTIONS = "DENY"

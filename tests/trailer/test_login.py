@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from tests.factories import api_client, make_user
+from trailer.accounts.attempts import neighbourhood
 from trailer.accounts.models import ApiToken
 
 if TYPE_CHECKING:
@@ -94,6 +96,78 @@ def test_a_success_forgets_the_failures_before_it() -> None:
         for _ in range(4):
             _login("wrong")
         assert _login().status_code == 200
+
+
+def _attack(username: str = "olga") -> list[int]:
+    """One guess from each of many addresses."""
+    return [_login("wrong", username, f"198.51.100.{n}").status_code for n in range(30)]
+
+
+@pytest.mark.parametrize("username", ["olga", "nobody"])
+def test_guesses_from_many_addresses_are_slowed_down_together(username: str) -> None:
+    make_user("olga", password=PASSWORD)
+    answers = _attack(username)
+    # Twenty are free, the next has the first turn; whether the name is somebody's is not told.
+    assert answers[:21] == [401] * 21
+    assert answers[-1] == 429
+    refused = _login("wrong", username, "203.0.113.1")
+    assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
+    assert 1 <= int(refused.headers["Retry-After"]) <= 61
+    # Another name is not touched.
+    assert _login("wrong", "ivan", "203.0.113.1").status_code == 401
+
+
+def test_an_attack_keeps_nobody_out_of_where_they_were_before() -> None:
+    make_user("olga", password=PASSWORD)
+    assert _login(address="10.0.0.9").status_code == 200
+    browser = Client()
+    form = {"username": "olga", "password": PASSWORD}
+    assert browser.post("/login/", form, REMOTE_ADDR="10.0.0.8").status_code == 302
+    browser.post("/logout/")
+    _attack()
+    assert _login(address="10.0.0.7").status_code == 429
+    assert _login(address="10.0.0.9").status_code == 200
+    # Elsewhere by now, but with the cookie of a browser that she used.
+    assert browser.post("/login/", form, REMOTE_ADDR="10.0.0.7").status_code == 302
+    stranger = Client()
+    stranger.cookies["trailer-device"] = "forged:1:1"
+    assert stranger.post("/login/", form, REMOTE_ADDR="10.0.0.6").status_code == 200
+
+
+def test_a_carried_off_cookie_opens_no_way_around_the_limits() -> None:
+    make_user("olga", password=PASSWORD)
+    browser = Client()
+    right, wrong = ({"username": "olga", "password": word} for word in (PASSWORD, "wrong"))
+    browser.post("/login/", right)
+    browser.post("/logout/")
+    _attack()
+    pages = [
+        browser.post("/login/", wrong, REMOTE_ADDR=f"203.0.113.{n}").content.decode()
+        for n in range(6)
+    ]
+    assert ["Too many" in page for page in pages] == [False] * 5 + [True]
+
+
+def test_the_pause_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_user("olga", password=PASSWORD)
+    _attack()
+    later = time.time() + 61
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert _login(address="10.0.0.7").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("", "", True),
+    ],
+)
+def test_a_network_of_ipv6_addresses_is_one_guesser(one: str, other: str, same: bool) -> None:
+    assert (neighbourhood(one) == neighbourhood(other)) is same
 
 
 @pytest.mark.parametrize("page", ["/login/", "/admin/login/"])

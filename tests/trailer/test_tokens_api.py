@@ -117,3 +117,16 @@ def test_the_last_use_is_remembered() -> None:
     user = make_user()
     api_client(user).get(URL)
     assert user.api_tokens.get().last_used_at is not None
+
+
+def test_a_token_that_asks_too_often_waits_where_a_limit_is_set(settings: Any) -> None:
+    user = make_user()
+    busy, other = api_client(user), api_client(user)
+    assert {busy.get(URL).status_code for _ in range(25)} == {200}
+    settings.TRAILER_API_RATE = 2
+    answers = [busy.get(URL) for _ in range(45)]
+    refused = answers[-1]
+    assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
+    assert 1 <= int(refused.headers["Retry-After"]) <= 11
+    assert [answer.status_code for answer in answers[:20]] == [200] * 20
+    assert other.get(URL).status_code == 200

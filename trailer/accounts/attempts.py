@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -11,9 +12,14 @@ from trailer.errors import Throttled
 from trailer.secrets import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _WINDOW: Final = 60
+# Guesses at one name, from all addresses together: so many an hour are free, then there is a
+# pause before each, twice as long every time. It ends, so nobody is kept out for good.
+_SPREAD_WINDOW: Final = 3600
+SPREAD_FREE: Final = 20
+_LONGEST_PAUSE: Final = 60
 
 
 class Attempts:
@@ -47,12 +53,57 @@ class Attempts:
                 continue
 
 
-def _counted(key: str) -> int:
-    if cache.add(key, 0, timeout=_WINDOW):
-        cache.set(f"{key}:since", time.time(), timeout=_WINDOW)
+class SpreadAttempts:
+    """Guesses at one name from many addresses. `is_known` says whether this place may pass: it is
+    asked only when it matters, and has the limits of its address as before."""
+
+    def __init__(self, username: str, is_known: Callable[[], bool]) -> None:
+        self._key = f"spread:{digest(username.casefold())}"
+        self._is_known = is_known
+
+    def count(self) -> None:
+        over = _counted(self._key, _SPREAD_WINDOW) - SPREAD_FREE
+        if over <= 0 or self._is_known():
+            return
+        pause = min(2 ** min(over, 10), _LONGEST_PAUSE)
+        # One try per pause, whoever comes first: adding it is what decides between processes.
+        turn = f"{self._key}:turn"
+        if not cache.add(turn, time.time() + pause, timeout=pause):
+            wait = max(1, int(cache.get(turn, 0) - time.time()) + 1)
+            raise Throttled(
+                f"Too many failed sign-ins for this name. Try again in {wait} seconds, or from "
+                "where you signed in before.",
+                retry_after=wait,
+            )
+
+    def forget(self) -> None:
+        """After a success this one try does not count; the others were not its user's."""
+        try:
+            cache.decr(self._key)
+        except ValueError:
+            # Its window ended meanwhile.
+            return
+
+
+def neighbourhood(address: str) -> str:
+    """What one guesser has: an address, of IPv6 a whole network of them."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
+
+
+def _counted(key: str, window: int = _WINDOW) -> int:
+    if cache.add(key, 0, timeout=window):
+        cache.set(f"{key}:since", time.time(), timeout=window)
     try:
         return cache.incr(key)
     except ValueError:
         # The window ended between the two calls: this is the first attempt of the next one.
-        cache.set(key, 1, timeout=_WINDOW)
+        cache.set(key, 1, timeout=window)
         return 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from django.contrib.auth import authenticate
 
-from trailer.accounts.attempts import Attempts
+from trailer.accounts.attempts import Attempts, SpreadAttempts, neighbourhood
 from trailer.accounts.models import User
+from trailer.accounts.places import device_of, is_known_place
 from trailer.accounts.second_factor import code_is_right, is_on
 from trailer.audit.models import Outcome
 from trailer.audit.record import record
@@ -43,8 +45,9 @@ class SecondFactorNeeded(ApplicationError):
 
 def login_check(request: HttpRequest, *, username: str, password: str, code: str = "") -> User:
     """The active user with this password, or a refusal that does not say which was wrong."""
-    attempts = _attempts(request, username)
+    attempts, spread = _attempts(request, username), _spread(request, username)
     attempts.count()
+    spread.count()
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
         record("user.login", actor_name=username, outcome=Outcome.REFUSED)
@@ -56,14 +59,17 @@ def login_check(request: HttpRequest, *, username: str, password: str, code: str
             # Not a failure, but the count stays until the code is right.
             raise SecondFactorNeeded(user)
         _check_code(user, code)
+    spread.forget()
     return _signed_in(user, attempts)
 
 
 def second_factor_check(request: HttpRequest, user: User, code: str) -> User:
     """The second step of a page's sign-in; the first was `login_check`."""
-    attempts = _attempts(request, user.username)
+    attempts, spread = _attempts(request, user.username), _spread(request, user.username)
     attempts.count()
+    spread.count()
     _check_code(user, code)
+    spread.forget()
     return _signed_in(user, attempts)
 
 
@@ -91,10 +97,16 @@ def _signed_in(user: User, attempts: Attempts) -> User:
 
 
 def _attempts(request: HttpRequest, username: str) -> Attempts:
-    address = client_address(request.META)
-    return Attempts(
-        {
-            f"{username.casefold()}\0{address}": FAILURES_PER_WINDOW,
-            f"address\0{address}": FAILURES_PER_ADDRESS,
-        }
-    )
+    address = neighbourhood(client_address(request.META))
+    limits = {
+        f"{username.casefold()}\0{address}": FAILURES_PER_WINDOW,
+        f"address\0{address}": FAILURES_PER_ADDRESS,
+    }
+    if device := device_of(request, username):
+        # A cookie that was carried off to many addresses counts as the one browser that it is.
+        limits[f"device\0{device}"] = FAILURES_PER_WINDOW
+    return Attempts(limits)
+
+
+def _spread(request: HttpRequest, username: str) -> SpreadAttempts:
+    return SpreadAttempts(username, partial(is_known_place, request, username))

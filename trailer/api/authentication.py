@@ -10,6 +10,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import authentication, exceptions
 
 from trailer.accounts.models import ApiToken
+from trailer.api.rate import rate_check
 from trailer.context import by_token
 from trailer.secrets import digest
 
@@ -47,6 +48,7 @@ class TokenAuthentication(authentication.BaseAuthentication):
             raise exceptions.AuthenticationFailed(
                 "This token is unknown, expired or revoked. Make a new one."
             )
+        rate_check(str(found[1].pk))
         by_token(found[1].name)
         return found
 

@@ -17,6 +17,7 @@ from django.views.generic import FormView
 from trailer.accounts.forms import CodeForm, LoginForm
 from trailer.accounts.login import second_factor_check
 from trailer.accounts.models import User
+from trailer.accounts.places import remember_device
 from trailer.errors import ApplicationError
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class SignInView(LoginView):
         return super().get_context_data(
             may_reset=bool(settings.EMAIL_HOST_SET), sso_name=settings.TRAILER_OIDC_NAME, **kwargs
         )
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        response = super().form_valid(form)
+        remember_device(response, form.get_user())
+        return response
 
     def form_invalid(self, form: Any) -> HttpResponse:
         user = form.second_factor_of
@@ -79,7 +85,9 @@ class SecondFactorView(RedirectURLMixin, _CodeFormView):
             return self.form_invalid(form)
         del self.request.session[_PENDING]
         login(self.request, self.user, backend=_BACKEND)
-        return HttpResponseRedirect(self.get_success_url())
+        response = HttpResponseRedirect(self.get_success_url())
+        remember_device(response, self.user)
+        return response
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(next=self.get_redirect_url(), **kwargs)
