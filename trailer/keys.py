@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +25,15 @@ class Keys:
     fernet_keys: tuple[str, ...]
 
 
+# What examples and copied files hold; also django-insecure-…, which Django writes itself.
+_KNOWN: Final = frozenset(
+    {"changeme", "change-me", "change_me", "secret", "secretkey", "secret-key", "insecure"}
+    | {"password", "default", "your-secret-key", "django-secret-key", "supersecret"}
+)
+
+
 def load_or_create_keys(data_dir: Path, *, secret_key: str, fernet_keys: Sequence[str]) -> Keys:
+    _check(secret_key, fernet_keys)
     if secret_key and fernet_keys:
         return Keys(secret_key=secret_key, fernet_keys=tuple(fernet_keys))
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -33,6 +42,22 @@ def load_or_create_keys(data_dir: Path, *, secret_key: str, fernet_keys: Sequenc
         fernet_keys=tuple(fernet_keys)
         or tuple(_kept(data_dir / KEYS_FILE, lambda: Fernet.generate_key().decode()).split()),
     )
+
+
+def _check(secret_key: str, fernet_keys: Sequence[str]) -> None:
+    """A key that everybody knows, or that opens nothing, is refused at the start."""
+    if secret_key.lower() in _KNOWN or secret_key.startswith("django-insecure-"):
+        raise ImproperlyConfigured(
+            "SECRET_KEY is an example that everybody knows. Leave it out, and one is made."
+        )
+    for key in fernet_keys:
+        try:
+            Fernet(key)
+        except ValueError as error:
+            raise ImproperlyConfigured(
+                "TRAILER_SECRET_KEYS holds something that is no key. Each is 32 random bytes in "
+                "URL-safe base64; leave the setting out, and one is made."
+            ) from error
 
 
 def _kept(path: Path, make: Callable[[], str]) -> str:

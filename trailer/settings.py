@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
 from trailer.domains import default_url_domain
 from trailer.keys import load_or_create_keys
@@ -48,13 +49,18 @@ _public = urlsplit(TRAILER_PUBLIC_URL)
 ALLOWED_HOSTS = env.list(
     "TRAILER_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", _public.hostname or ""]
 )
+if "*" in ALLOWED_HOSTS:
+    raise ImproperlyConfigured(
+        "TRAILER_ALLOWED_HOSTS=* would let anybody name this server. List its host names."
+    )
 CSRF_TRUSTED_ORIGINS = [TRAILER_PUBLIC_URL]
+_local_origins = (f"http://{TRAILER_BIND}", f"http://localhost:{TRAILER_BIND.rpartition(':')[2]}")
 # Exact origins (scheme, host, port) that may open a WebSocket with a session cookie.
 TRAILER_WS_ORIGINS = sorted(
     {
         TRAILER_PUBLIC_URL,
-        f"http://{TRAILER_BIND}",
-        f"http://localhost:{TRAILER_BIND.rpartition(':')[2]}",
+        # Where HTTPS is spoken, a page that came without it is not ours.
+        *(() if _public.scheme == "https" else _local_origins),
         *env.list("TRAILER_WS_ORIGINS", default=[]),
     }
 )

@@ -156,6 +156,9 @@ def test_secrets_are_encrypted_in_one_place() -> None:
     def bad(path: str, call: ast.Call, name: str) -> bool:
         if path in ("trailer/secrets.py", "trailer/sealed.py"):
             return False
+        if (path, name) == ("trailer/keys.py", "Fernet"):
+            # Only asks whether a key is one.
+            return False
         return name in words or (name.startswith("secrets.") and name[8:] in words)
 
     assert _found(bad) == []

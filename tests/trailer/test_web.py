@@ -68,7 +68,7 @@ def test_over_https_cookies_are_secure_and_browsers_stay_with_it() -> None:
     assert found["SESSION_COOKIE_DOMAIN"] is None
     assert not found["DEBUG"]
     assert "*" not in found["ALLOWED_HOSTS"]
-    assert "https://trailer.example.com" in found["TRAILER_WS_ORIGINS"]
+    assert found["TRAILER_WS_ORIGINS"] == ["https://trailer.example.com"]
     assert found["CSRF_TRUSTED_ORIGINS"] == ["https://trailer.example.com"]
 
 
@@ -142,3 +142,27 @@ def test_an_unexpected_error_tells_a_number_and_no_trace(
     assert set(answer.json()) == {"code", "message", "fields", "request_id"}
     for word in ("secret detail", "Traceback", "RuntimeError", ".py"):
         assert word not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("SECRET_KEY", "changeme", "everybody knows"),
+        ("SECRET_KEY", "django-insecure-0123456789abcdef", "everybody knows"),
+        ("TRAILER_SECRET_KEYS", "not a key", "is no key"),
+        ("TRAILER_ALLOWED_HOSTS", "trailer.example.com,*", "would let anybody"),
+    ],
+)
+def test_an_unsafe_setting_keeps_the_server_from_starting(
+    name: str, value: str, sentence: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert sentence in done.stderr

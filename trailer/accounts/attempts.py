@@ -33,7 +33,7 @@ class Attempts:
     def count(self) -> None:
         """Before anything is looked at: parallel guesses don't slip past the limit."""
         for key, limit in self._limits.items():
-            if _counted(key) > limit:
+            if counted(key) > limit:
                 now = time.time()
                 since = cache.get(f"{key}:since", now)
                 wait = max(1, int(since + _WINDOW - now) + 1)
@@ -62,7 +62,7 @@ class SpreadAttempts:
         self._is_known = is_known
 
     def count(self) -> None:
-        over = _counted(self._key, _SPREAD_WINDOW) - SPREAD_FREE
+        over = counted(self._key, _SPREAD_WINDOW) - SPREAD_FREE
         if over <= 0 or self._is_known():
             return
         pause = min(2 ** min(over, 10), _LONGEST_PAUSE)
@@ -98,7 +98,8 @@ def neighbourhood(address: str) -> str:
     return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
 
 
-def _counted(key: str, window: int = _WINDOW) -> int:
+def counted(key: str, window: int = _WINDOW) -> int:
+    """How many there were, with this one, since the first of them at most a window ago."""
     if cache.add(key, 0, timeout=window):
         cache.set(f"{key}:since", time.time(), timeout=window)
     try:

@@ -10,8 +10,8 @@ import time
 from typing import Final
 
 from django.conf import settings
-from django.core.cache import cache
 
+from trailer.accounts.attempts import counted
 from trailer.errors import Throttled
 
 # Counted over so many seconds: a burst passes, a flood does not.
@@ -23,9 +23,8 @@ def rate_check(token: str) -> None:
     if not settings.TRAILER_API_RATE:
         return
     window, passed = divmod(time.time(), _WINDOW)
-    key = f"rate:{token}:{int(window)}"
-    cache.add(key, 0, timeout=2 * _WINDOW)
-    if cache.incr(key) > settings.TRAILER_API_RATE * _WINDOW:
+    asked = counted(f"rate:{token}:{int(window)}", 2 * _WINDOW)
+    if asked > settings.TRAILER_API_RATE * _WINDOW:
         wait = int(_WINDOW - passed) + 1
         raise Throttled(
             f"This token asks more than {settings.TRAILER_API_RATE} times a second. "

@@ -11,7 +11,7 @@ from django.contrib.auth.views import PasswordResetConfirmView, PasswordResetVie
 from django.http import Http404
 from django.urls import reverse_lazy
 
-from trailer.accounts.attempts import Attempts
+from trailer.accounts.attempts import Attempts, neighbourhood
 from trailer.accounts.services import password_reset
 from trailer.context import client_address
 from trailer.errors import Throttled
@@ -28,6 +28,7 @@ else:
     _SetPasswordForm = SetPasswordForm
 
 _REQUESTS_PER_ADDRESS: Final = 5
+_MAILS_PER_PERSON: Final = 3
 
 
 class ResetForm(PasswordResetForm):
@@ -61,7 +62,11 @@ class ResetView(_MailNeeded, PasswordResetView):
     def form_valid(self, form: Any) -> HttpResponse:
         address = client_address(self.request.META)
         try:
-            limits = {f"reset\0{address}": _REQUESTS_PER_ADDRESS}
+            limits = {
+                f"reset\0{neighbourhood(address)}": _REQUESTS_PER_ADDRESS,
+                # Whoever has many addresses must not fill one person's mailbox.
+                f"reset to\0{form.cleaned_data['email'].casefold()}": _MAILS_PER_PERSON,
+            }
             Attempts(limits, noun="requests for a new password").count()
         except Throttled as error:
             form.add_error(None, error.message)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from django.core.cache import cache
+from typing import Final
 
-from trailer.errors import Throttled
+from trailer.accounts.attempts import Attempts, neighbourhood
 
-_PER_MINUTE = 20
+_PER_MINUTE: Final = 20
 
 
 def enrolment_throttle(address: str) -> None:
-    key = f"enrol:{address}"
-    cache.add(key, 0, timeout=60)
-    if cache.incr(key) > _PER_MINUTE:
-        raise Throttled("Too many enrolments from this address. Wait a minute.", retry_after=60)
+    limits = {f"enrol\0{neighbourhood(address)}": _PER_MINUTE}
+    Attempts(limits, noun="enrolments from this address").count()

@@ -29,7 +29,7 @@ from hosts.services.sessions import host_session_open, next_beat
 from images.services.logs import build_log_append
 from trailer.api.exceptions import body as error_body
 from trailer.context import client_address
-from trailer.errors import ApplicationError, Conflict, Invalid
+from trailer.errors import ApplicationError, Conflict, Invalid, Throttled
 from workspaces.control.compile import document_for
 from workspaces.control.ingest import report_ingest
 from workspaces.control.throttle import enrolment_throttle
@@ -58,7 +58,10 @@ def _answering_errors(view: Callable[..., HttpResponse]) -> Callable[..., HttpRe
             answer = error_body(error.code, error.message, request_id, error.fields)
             if isinstance(error, OffsetConflict):
                 answer["offset"] = error.offset
-            return JsonResponse(answer, status=error.status)
+            headers = {}
+            if isinstance(error, Throttled):
+                headers["Retry-After"] = str(error.retry_after)
+            return JsonResponse(answer, status=error.status, headers=headers)
         except OperationalError as error:
             logger.error("database unavailable", exc_info=error)
             answer = error_body("unavailable", "The database does not answer.", request_id)
