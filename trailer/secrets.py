@@ -51,7 +51,7 @@ def decrypt(stored: str, place: str) -> str:
         if stored.startswith(_BOUND):
             raise Unavailable(
                 f"The secret in {place} does not belong there: it was changed, or copied from "
-                "elsewhere. Enter it anew, or restore the database.",
+                "elsewhere. Restore it from a backup, or make what it belongs to anew.",
                 code="secret_out_of_place",
             ) from error
     raise Unavailable(

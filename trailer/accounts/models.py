@@ -51,7 +51,8 @@ class ApiToken(models.Model):
 
 
 class Session(AbstractBaseSession):
-    """A signed-in browser. The key is a credential: people name sessions by `public_id`."""
+    """A signed-in browser. `session_key` is a digest of the cookie, which is stored nowhere;
+    people name sessions by `public_id`."""
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     user = models.ForeignKey(

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from trailer.accounts.models import ApiToken, Session, TokenScope
 from trailer.accounts.second_factor import codes_left, is_on
+from trailer.accounts.sessions import stored_key
 from trailer.pages.page import PageView
 from trailer.pages.quota import quota_bars
 
@@ -28,7 +29,7 @@ class ProfileView(PageView):
         return super().get_context_data(
             tokens=ApiToken.objects.filter(user=self.user),
             sessions=Session.objects.filter(user=self.user, expire_date__gt=now),
-            current_key=self.request.session.session_key,
+            current_key=stored_key(self.request.session.session_key),
             groups=self.user.groups.order_by("name"),
             scopes=scopes,
             second_factor=is_on(self.user),

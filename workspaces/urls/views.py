@@ -10,6 +10,7 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views import View
 
 from trailer.accounts.models import Session, User
+from trailer.accounts.sessions import stored_key
 from trailer.domains import host_name
 from workspaces.choices import UrlAuth
 from workspaces.urls import tokens
@@ -40,7 +41,8 @@ class EnterView(LoginRequiredMixin, View):
                 # Nobody signs in for it: only a link that borrows our good name leads here.
                 raise Http404
             return _onward(base + target)
-        session = Session.objects.filter(session_key=request.session.session_key).first()
+        key = stored_key(request.session.session_key)
+        session = Session.objects.filter(session_key=key).first()
         if session is None or not 0 < len(state) <= 64:
             raise Http404
         token = tokens.entry_token(

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group
 from rest_framework import serializers
 
 from trailer.accounts.models import ApiToken, Session, TokenScope, User
+from trailer.accounts.sessions import stored_key
 from trailer.api.fields import Choice, Flag, OptionalText, Text
 from trailer.api.serializers import StrictSerializer
 from trailer.validation import LIST_LIMIT
@@ -75,7 +76,7 @@ class SessionOutput(serializers.ModelSerializer[Session]):
 
     def get_current(self, session: Session) -> bool:
         own = getattr(self.context["request"].session, "session_key", None)
-        return session.session_key == own
+        return session.session_key == stored_key(own)
 
 
 class EndedOutput(serializers.Serializer[Any]):

@@ -25,6 +25,7 @@ from trailer.accounts.services import (
     token_delete,
     token_update,
 )
+from trailer.accounts.sessions import stored_key
 from trailer.api.serializers import NoInput
 from trailer.api.views import ResourceViewSet
 from trailer.context import by_token
@@ -168,5 +169,5 @@ class PasswordView(APIView):
 
 
 def _session_key(request: Request) -> str | None:
-    """Only of a session that signed this request in: a token ignores cookies."""
-    return None if request.auth is not None else request.session.session_key
+    """Only of a session that signed this request in: a token ignores cookies. As it is stored."""
+    return None if request.auth is not None else stored_key(request.session.session_key)
