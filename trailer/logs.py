@@ -62,6 +62,8 @@ def logging_config(*, level: str, secrets: Iterable[str] = ()) -> dict[str, Any]
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
+            # Has a handler of its own, which would write past the filter.
+            "gunicorn.error": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
             "daphne": {"level": "WARNING"},
             "django.channels.server": {"level": "WARNING"},
             "celery": {"level": "WARNING"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from django.apps import apps
 from django.conf import settings
@@ -60,6 +62,18 @@ def test_no_cell_of_the_database_is_a_credential() -> None:
     # The same look finds what was handed out.
     found = [_opens(credential) for credential in (key, cookie, agent, once)]
     assert found == [["API"], ["pages"], ["agent"], ["enrolment"]]
+
+
+def test_sessions_of_an_older_version_stay_open() -> None:
+    store = SessionStore()
+    store["colour"] = "blue"
+    store.save()
+    cookie = str(store.session_key)
+    Session.objects.update(session_key=cookie)
+    assert SessionStore(cookie).load() == {}
+    migration = import_module("trailer.accounts.migrations.0006_session_digests")
+    migration._digests(apps, None)
+    assert SessionStore(cookie).load() == {"colour": "blue"}
 
 
 def test_a_session_ends_where_it_was_stored() -> None:
