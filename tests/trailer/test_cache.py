@@ -10,7 +10,9 @@ import pytest
 import redis
 from django.core.cache.backends.redis import RedisSerializer
 
+from trailer.accounts import attempts
 from trailer.cache import SteadyRedisCache
+from trailer.errors import Throttled
 
 
 class Evil:
@@ -26,6 +28,24 @@ class Evil:
 @pytest.fixture
 def shared(redis_url: str) -> SteadyRedisCache:
     return SteadyRedisCache(redis_url, {})
+
+
+def test_guesses_at_a_name_are_counted_over_all_processes(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def guess() -> bool:
+        # Each has a connection of its own, as each web process has.
+        monkeypatch.setattr(attempts, "cache", SteadyRedisCache(redis_url, {}))
+        try:
+            attempts.SpreadAttempts(f"olga of {redis_url}", lambda: False).count()
+        except Throttled:
+            return False
+        return True
+
+    passed = [guess() for _ in range(attempts.SPREAD_FREE + 10)]
+    # A pause may end meanwhile on a slow machine; the next is longer.
+    assert all(passed[: attempts.SPREAD_FREE + 1])
+    assert not passed[-1]
 
 
 def test_values_come_back_and_numbers_are_counted_by_redis(shared: SteadyRedisCache) -> None:
