@@ -171,7 +171,9 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
         # By the default of 300, whoever tries many names would have counters thrown away.
         "OPTIONS": {"MAX_ENTRIES": 50_000},
-    }
+    },
+    # For what must not be taken from Redis, which more people may write to than the database.
+    "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "process"},
 }
 
 CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"

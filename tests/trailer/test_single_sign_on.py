@@ -8,12 +8,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from django.core.cache import cache
+from django.core.cache import cache, caches
 from django.test import Client
 
 from tests.factories import make_admin, make_group, make_user
 from tests.trailer.oidc_provider import CLIENT_ID, CLIENT_SECRET, Provider
 from trailer.accounts.models import ExternalIdentity, User
+from trailer.accounts.oidc import provider as described
 from trailer.audit.models import AuditEntry
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ def provider(running: Provider, settings: Any) -> Iterator[Provider]:
         "trailer.accounts.oidc.SingleSignOn",
     ]
     running.signs_with = running.key
+    caches["process"].clear()
     cache.clear()
     yield running
+    caches["process"].clear()
     cache.clear()
 
 
@@ -220,3 +223,9 @@ def test_without_a_provider_there_is_no_such_page() -> None:
 
 def test_with_a_provider_the_sign_in_page_offers_it(provider: Provider) -> None:
     assert "Sign in with Example" in Client().get("/login/").content.decode()
+
+
+def test_where_the_provider_is_does_not_stand_in_redis(provider: Provider) -> None:
+    """Whoever may write there could send everybody to a provider of their own."""
+    cache.set(f"oidc:{provider.issuer}", {"issuer": provider.issuer, "jwks_uri": "https://evil"})
+    assert described()["jwks_uri"] != "https://evil"

@@ -9,7 +9,7 @@ import jwt
 import requests
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
-from django.core.cache import cache
+from django.core.cache import caches
 from django.core.exceptions import SuspiciousOperation
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 from mozilla_django_oidc.utils import import_from_settings
@@ -41,6 +41,8 @@ def provider_setting(name: str, *default: Any) -> Any:
 
 def provider() -> dict[str, Any]:
     issuer = settings.TRAILER_OIDC_ISSUER
+    # Of this process: whoever could change the keys' address would be anybody here.
+    cache = caches["process"]
     known: dict[str, Any] | None = cache.get(f"oidc:{issuer}")
     if known is None:
         answer = requests.get(
