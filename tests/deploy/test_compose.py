@@ -41,8 +41,24 @@ def test_passwords_have_no_default(services: dict[str, Any]) -> None:
 
 def test_every_variable_of_the_file_is_in_the_example(services: dict[str, Any]) -> None:
     used = set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text()))
-    named = set(re.findall(r"^(\w+)=", (DEPLOY / "production.env.example").read_text(), re.M))
+    used |= {name for name, value in services["web"]["environment"].items() if value is None}
+    named = set(re.findall(r"^#?(\w+)=", (DEPLOY / "production.env.example").read_text(), re.M))
     assert used <= named
+
+
+def test_every_setting_of_the_server_can_be_set_in_production(services: dict[str, Any]) -> None:
+    """A container knows no variable that the file does not hand on."""
+    code = (DEPLOY.parent / "trailer" / "settings.py").read_text()
+    read = set(re.findall(r'env\.\w+\(\s*"(\w+)"', code))
+    packed = set(
+        re.findall(r"^ +(?:ENV )?(TRAILER_\w+)=", (DEPLOY / "server.Dockerfile").read_text(), re.M)
+    )
+    # The port is the command's matter there.
+    given = set(services["web"]["environment"]) | packed | {"TRAILER_BIND"}
+    assert "TRAILER_OIDC_ISSUER" in read
+    assert read <= given
+    for name in ("prepare", "sockets", "worker", "beat"):
+        assert services[name]["environment"] == services["web"]["environment"]
 
 
 def test_the_agent_is_one_that_an_overseer_can_replace(services: dict[str, Any]) -> None:
@@ -106,8 +122,10 @@ def test_the_worker_has_threads_left_when_all_stacks_are_synced(services: dict[s
 
 
 def test_caddy_sends_sockets_and_workspaces_urls_to_the_process_made_for_them() -> None:
-    text = front_door.rules(port=80, url_domain="localhost", web=1001, sockets=1002)
-    assert re.search(r"@sockets path /ws/\*\s+reverse_proxy @sockets 127.0.0.1:1002", text)
+    text = front_door.rules(
+        port=80, url_domain="localhost", web="web:8000", sockets="sockets:8000"
+    )
+    assert re.search(r"@sockets path /ws/\*\s+reverse_proxy @sockets sockets:8000", text)
     names = text.partition("http://*.localhost:80 {")[2]
-    assert "127.0.0.1:1002" in names
-    assert "127.0.0.1:1001" not in names
+    assert "sockets:8000" in names
+    assert "web:8000" not in names

@@ -47,7 +47,12 @@ def app() -> Iterator[int]:
 def door(app: int, tmp_path: Path) -> Iterator[int]:
     """The port of Caddy in front of it."""
     port = process.free_port()
-    text = front_door.rules(port=port, url_domain="localhost", web=1, sockets=app)
+    text = front_door.rules(
+        port=port,
+        url_domain="localhost",
+        web=f"{process.LOOPBACK}:1",
+        sockets=f"{process.LOOPBACK}:{app}",
+    )
     caddy = process.start(front_door.command(tmp_path, text), tmp_path / "log")
     try:
         eventually(lambda: process.accepts_connections(port), 30, "Caddy does not listen")

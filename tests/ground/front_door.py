@@ -3,24 +3,22 @@
 import sys
 from pathlib import Path
 
-from tests.ground import process
-
 ROOT = Path(__file__).resolve().parents[2]
 CADDYFILE = ROOT / "deploy" / "Caddyfile"
 CADDY = Path(sys.executable).parent / "caddy"
 
 
-def rules(*, port: int, url_domain: str, web: int, sockets: int) -> str:
+def rules(*, port: int, url_domain: str, web: str, sockets: str) -> str:
     """The deployed rules; only names become addresses here, and certificates are left out."""
     text = CADDYFILE.read_text()
     names = f"http://*.{url_domain}:{port}" if url_domain else "http://no-names.invalid"
     for written, here in (
         ("{\n\tservers {", "{\n\tadmin off\n\tauto_https off\n\tservers {"),
-        ("*.{$TRAILER_DOMAIN} {", f"{names} {{"),
+        ("*.{$TRAILER_URL_DOMAIN} {", f"{names} {{"),
         ("\ttls internal\n", ""),
         ("\n{$TRAILER_DOMAIN} {", f"\nhttp://:{port} {{"),
-        ("sockets:8000", f"{process.LOOPBACK}:{sockets}"),
-        ("web:8000", f"{process.LOOPBACK}:{web}"),
+        ("sockets:8000", sockets),
+        ("web:8000", web),
     ):
         assert written in text, f"deploy/Caddyfile has no {written!r}"
         text = text.replace(written, here)

@@ -73,7 +73,10 @@ class ProductionSet:
         for port in (web, sockets):
             eventually(partial(process.accepts_connections, port), 120, "no server")
         text = front_door.rules(
-            port=self._port, url_domain=self._url_domain, web=web, sockets=sockets
+            port=self._port,
+            url_domain=self._url_domain,
+            web=f"{process.LOOPBACK}:{web}",
+            sockets=f"{process.LOOPBACK}:{sockets}",
         )
         self._begin(front_door.command(self._data, text))
         if self._with_agent:
