@@ -1,6 +1,8 @@
 """The production file: every process is there, nothing has a default secret, names agree."""
 
+import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,12 +55,16 @@ def test_every_setting_of_the_server_can_be_set_in_production(services: dict[str
     packed = set(
         re.findall(r"^ +(?:ENV )?(TRAILER_\w+)=", (DEPLOY / "server.Dockerfile").read_text(), re.M)
     )
-    # The port is the command's matter there.
-    given = set(services["web"]["environment"]) | packed | {"TRAILER_BIND"}
     assert "TRAILER_OIDC_ISSUER" in read
-    assert read <= given
-    for name in ("prepare", "sockets", "worker", "beat"):
-        assert services[name]["environment"] == services["web"]["environment"]
+    for name in ("prepare", "web", "sockets", "worker", "beat"):
+        # The port is the command's matter there.
+        assert read <= {*services[name]["environment"], *packed, "TRAILER_BIND"}, name
+
+
+def test_web_processes_are_counted_together(services: dict[str, Any]) -> None:
+    """Each in a memory of its own, a scrape would see one of them, and every time another."""
+    folder = services["web"]["environment"]["PROMETHEUS_MULTIPROC_DIR"]
+    assert [where.partition(":")[0] for where in services["web"]["tmpfs"]] == [folder]
 
 
 def test_the_agent_is_one_that_an_overseer_can_replace(services: dict[str, Any]) -> None:
@@ -129,3 +135,30 @@ def test_caddy_sends_sockets_and_workspaces_urls_to_the_process_made_for_them() 
     names = text.partition("http://*.localhost:80 {")[2]
     assert "sockets:8000" in names
     assert "web:8000" not in names
+
+
+def test_the_deployed_rules_of_caddy_are_valid(tmp_path: Path) -> None:
+    names = {"TRAILER_DOMAIN": "trailer.internal", "TRAILER_URL_DOMAIN": "apps.internal"}
+    done = subprocess.run(
+        [front_door.CADDY, "adapt", "--config", front_door.CADDYFILE, "--adapter", "caddyfile"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**names, "HOME": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    routes = json.loads(done.stdout)["apps"]["http"]["servers"]["srv0"]["routes"]
+    hosts = {name for route in routes for match in route["match"] for name in match["host"]}
+    assert hosts == {"trailer.internal", "*.apps.internal"}
+
+
+def test_what_a_service_waits_for_can_come(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        waits = service.get("depends_on", {})
+        for other in waits:
+            condition = waits[other]["condition"] if isinstance(waits, dict) else ""
+            assert other in services, f"{name} waits for {other}"
+            assert condition != "service_healthy" or "healthcheck" in services[other]
+            assert condition != "service_completed_successfully" or (
+                services[other]["restart"] == "no"
+            )
