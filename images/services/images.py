@@ -198,6 +198,8 @@ def image_delete(*, actor: Actor, image: Image, expected_revision: int | None = 
         grants_forget(current)
         record("image.delete", current, actor=actor)
         events.publish("image", current.pk, deleted=True)
+        # The last lines of a build may arrive at this moment: those wait, and find no build.
+        list(current.builds.select_for_update().values_list("pk"))
         current.delete()
 
 

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = (
     "tests/hosts/test_metrics_record.py",
     "tests/hosts/test_metrics_rollup.py",
+    "tests/images/test_delete_race.py",
     "tests/trailer/test_audit.py",
     "tests/workspaces/stacks/test_race.py",
     "tests/trailer/test_transfer.py::test_of_hand_overs_at_once_one_is_carried_out",
