@@ -20,7 +20,8 @@ COPY images ./images
 COPY workspaces ./workspaces
 COPY templates ./templates
 COPY static ./static
-RUN ["python3", "-c", "import compileall, os, pathlib, sys\nif not pathlib.Path('static/vendor').is_dir():\n    sys.exit('static/vendor is missing: run python3 deploy/setup.py run first')\ncompileall.compile_dir('.', quiet=1)\nfor name in ('/var/lib/trailer', '/opt/trailer/staticfiles'):\n    pathlib.Path(name).mkdir(parents=True, exist_ok=True)\n    os.chown(name, 10001, 10001)\n"]
+# The user has a name: Celery takes one without for root in disguise.
+RUN ["python3", "-c", "import compileall, os, pathlib, sys\nfor name, line in (('passwd', 'trailer:x:10001:10001::/var/lib/trailer:/bin/sh'), ('group', 'trailer:x:10001:')):\n    with open('/etc/' + name, 'a') as known:\n        known.write(line + '\\n')\nif not pathlib.Path('static/vendor').is_dir():\n    sys.exit('static/vendor is missing: run python3 deploy/setup.py run first')\ncompileall.compile_dir('.', quiet=1)\nfor name in ('/var/lib/trailer', '/opt/trailer/staticfiles'):\n    pathlib.Path(name).mkdir(parents=True, exist_ok=True)\n    os.chown(name, 10001, 10001)\n"]
 
 ARG VERSION=0.1.0
 ARG PROTOCOL=1

@@ -21,6 +21,15 @@ def test_an_image_carries_the_version_and_protocol_of_its_code(name: str) -> Non
     assert re.search(r"^ARG PROTOCOL=(.+)$", text, re.MULTILINE)[1] == str(PROTOCOL_VERSION)  # type: ignore[index]
 
 
+def test_the_user_of_the_servers_image_has_a_name() -> None:
+    """Celery warns of a user without one as of root."""
+    text = (DEPLOY / "server.Dockerfile").read_text()
+    user = re.search(r"^USER (\d+):(\d+)$", text, re.MULTILINE)
+    assert user is not None
+    assert f"('passwd', 'trailer:x:{user[1]}:{user[2]}:" in text
+    assert f"('group', 'trailer:x:{user[2]}:')" in text
+
+
 def test_the_agents_image_holds_neither_django_nor_anything_without_a_hash() -> None:
     text = (DEPLOY / "agent-requirements.txt").read_text()
     names = re.findall(r"^([\w.-]+)==", text, re.MULTILINE)
