@@ -5,7 +5,7 @@ VENV := .venv/bin
 # Without its compiled files every start of pytest takes seconds longer.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test check types style bench lock
+.PHONY: run test check types style bench deployed lock
 
 run:
 	@$(PYTHON) deploy/setup.py run
@@ -34,6 +34,11 @@ style:
 bench:
 	@$(PYTHON) deploy/setup.py test
 	$(VENV)/python -m tests.bench
+
+# deploy/compose.yaml in containers, with TLS and three hosts; minutes.
+deployed:
+	@$(PYTHON) deploy/setup.py test
+	$(VENV)/pytest --quiet --timeout=900 tests/deployed
 
 COMPILE := $(VENV)/uv pip compile --quiet --universal --generate-hashes -p 3.11 --no-emit-index-url --no-header
 

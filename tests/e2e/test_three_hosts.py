@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
+from tests.e2e.live_socket import LiveSocket
 from tests.e2e.scenario import User
 from tests.ground import process
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
@@ -35,36 +32,6 @@ clock.utc_now = lambda: right() + timedelta(minutes=float(sys.argv[1]))
 from agent.cli import main
 sys.exit(main(["run"]))
 """
-
-
-class LiveSocket:
-    """The latest frame of each resource, as an open page has it."""
-
-    def __init__(self, trailer: RunningTrailer, *resources: str) -> None:
-        self.frames: dict[str, list[dict[str, Any]]] = {}
-        self._socket = connect(
-            trailer.url.replace("http", "ws", 1) + "/ws/live/",
-            additional_headers={"Authorization": f"Token {trailer.token()}"},
-            proxy=None,
-        )
-        self._socket.send(json.dumps({"subscribe": list(resources)}))
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        try:
-            for text in self._socket:
-                frame = json.loads(text)
-                self.frames.setdefault(frame.get("resource", ""), []).append(frame)
-        except ConnectionClosed:
-            return
-
-    def latest(self, resource: str) -> dict[str, Any]:
-        return self.frames.get(resource, [{}])[-1]
-
-    def close(self) -> None:
-        self._socket.close()
-        self._reader.join(5)
 
 
 @dataclass

@@ -220,9 +220,15 @@ def test_an_ambiguous_request_never_reaches_the_app(
     own = ["Host: {host}", "Connection: close"]
     head = "\r\n".join([f"{line} HTTP/1.1", *own, *fields, "", ""])
     answer = told(visitor, f"{head}0\r\n\r\nGET /headers HTTP/1.1\r\nHost: {{host}}\r\n\r\n")
-    assert answer.startswith("HTTP/1.1 400 ")
     assert answer.count("HTTP/1.1 ") == 1
-    assert "x-forwarded-for" not in answer, "the application saw it"
+    if visitor.trailer.has_front_door and answer.startswith("HTTP/1.1 200 "):
+        # Caddy decided on one reading: the application sees that and no trace of another.
+        seen = dict(json.loads(answer.partition("\r\n\r\n")[2]))
+        assert not {"content-length", "transfer-encoding"} <= set(seen)
+        assert seen["x-forwarded-host"].partition(":")[0] == "box.localhost"
+    else:
+        assert answer.startswith("HTTP/1.1 400 ")
+        assert "x-forwarded-for" not in answer, "the application saw it"
 
 
 def test_an_answer_with_two_lengths_is_not_passed_on(visitor: Visitor) -> None:

@@ -34,11 +34,7 @@ def _lead_loopback_to_the_machine(host: HostNumber) -> None:
     inside = ["nsenter", f"--net={NAMESPACES / host.name}", "iptables", "-w", "-t", "nat"]
     loopback = ["-d", LOOPBACK, "-p", "tcp"]
     run(*inside, "-A", "OUTPUT", *loopback, "-j", "DNAT", "--to-destination", host.gateway)
-    run("sysctl", "-qw", f"net.ipv4.conf.{host.link}.route_localnet=1")
-    arriving = ["-i", host.link, "-d", host.gateway, "-p", "tcp"]
-    remark = ["-m", "comment", "--comment", host.name]
-    to_loopback = ["-j", "DNAT", "--to-destination", LOOPBACK]
-    run("iptables", "-w", "-t", "nat", "-A", "PREROUTING", *arriving, *remark, *to_loopback)
+    hostnet.lead_gateway_to_loopback(host)
 
 
 def _write_wrapper(host: HostNumber, program: str) -> Path:

@@ -21,7 +21,7 @@ export PGDATA=${PGDATA:-/var/lib/postgresql/data}
 mkdir -p "$PGDATA" /tmp && chown postgres:postgres "$PGDATA" && chmod 700 "$PGDATA"
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   echo "$POSTGRES_PASSWORD" > /tmp/word && chown postgres /tmp/word
-  su postgres -c "initdb -U $POSTGRES_USER --pwfile=/tmp/word -A scram-sha-256 --locale=C"
+  su postgres -c "initdb -U $POSTGRES_USER --pwfile=/tmp/word -A scram-sha-256 -E UTF8 --locale=C"
   rm /tmp/word
   echo "host all all all scram-sha-256" >> "$PGDATA/pg_hba.conf"
   sed -i 's/^local .*/local all all trust/' "$PGDATA/pg_hba.conf"
@@ -38,13 +38,23 @@ def ensure_compose_images(client: docker.DockerClient) -> None:
     run = 'CMD ["caddy", "run", "--config", "/etc/caddy/Caddyfile"]'
     _ensure(client, "caddy:2", [caddy], {}, [run, "ENV XDG_DATA_HOME=/data XDG_CONFIG_HOME=/tmp"])
     ensure_postgres(client)
-    if not client.api.images(AGENT):
-        client.images.get(ensure_agent_image(client)).tag(*AGENT.split(":"))
+    ensure_agent(client)
     if not client.api.images(SERVER):
-        programs = tuple(_found(name) for name in ("git", "pg_dump", "pg_restore"))
+        # git finds its helper for HTTP beside itself too.
+        helper = Path("/usr/lib/git-core/git-remote-http")
+        programs = (
+            *(_found(name) for name in ("git", "prlimit", "pg_dump", "pg_restore")),
+            helper,
+        )
         ensure_base(client, BASE, ROOT / "requirements.txt", programs)
         dockerfile = (ROOT / "deploy" / "server.Dockerfile").read_text()
         build(client, SERVER, dockerfile, _server_files(), {"BASE": BASE, "PROGRAMS": ""})
+
+
+def ensure_agent(client: docker.DockerClient) -> None:
+    """The agent under the name that the Compose file has."""
+    if not client.api.images(AGENT):
+        client.images.get(ensure_agent_image(client)).tag(*AGENT.split(":"))
 
 
 def _server_files() -> dict[str, bytes]:

@@ -68,12 +68,22 @@ class HostNumber:
     @property
     def address(self) -> str:
         """Address of the simulated host."""
-        return f"10.77.{self.number}.2"
+        return address_of(self.number)
 
     @property
     def gateway(self) -> str:
         """Address of the test machine on the link."""
-        return f"10.77.{self.number}.1"
+        return gateway_of(self.number)
+
+
+def address_of(number: int) -> str:
+    """Address of the simulated host with this number."""
+    return f"10.77.{number}.2"
+
+
+def gateway_of(number: int) -> str:
+    """Address of the test machine on the link to that host."""
+    return f"10.77.{number}.1"
 
 
 def create_network(host: HostNumber) -> None:
@@ -101,6 +111,25 @@ def create_network(host: HostNumber) -> None:
     nat = [*inside, *iptables, "-t", "nat"]
     run(*nat, "-A", "OUTPUT", *shared, "-j", "DNAT", "--to-destination", host.gateway)
     run(*nat, "-A", "POSTROUTING", "-s", "127.0.0.1", "-o", "eth0", *masquerade)
+
+
+def lead_gateway_to_loopback(host: HostNumber) -> None:
+    """Let the host reach, at its gateway, what listens on the test machine's loopback alone."""
+    run("sysctl", "-qw", f"net.ipv4.conf.{host.link}.route_localnet=1")
+    arriving = ["-i", host.link, "-d", host.gateway, "-p", "tcp"]
+    remark = ["-m", "comment", "--comment", host.name]
+    to_loopback = ["-j", "DNAT", "--to-destination", "127.0.0.1"]
+    run("iptables", "-w", "-t", "nat", "-A", "PREROUTING", *arriving, *remark, *to_loopback)
+
+
+def lead_loopback_out(pid: int, gateway: str, but: int) -> None:
+    """Let a container's 127.0.0.1 be the test machine's, except for its own port `but`."""
+    inside = ["nsenter", f"--net=/proc/{pid}/ns/net"]
+    run(*inside, "sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1")
+    nat = [*inside, "iptables", "-w", "-t", "nat"]
+    meant = ["-d", "127.0.0.1", "-p", "tcp", "!", "--dport", str(but)]
+    run(*nat, "-A", "OUTPUT", *meant, "-j", "DNAT", "--to-destination", gateway)
+    run(*nat, "-A", "POSTROUTING", "-s", "127.0.0.1", "!", "-o", "lo", "-j", "MASQUERADE")
 
 
 def cut_network(host: HostNumber) -> None:

@@ -70,6 +70,7 @@ class PrivatePostgres:
         server = [programs / "postgres", "-D", data, "-p", str(self.port), "-k", self.folder]
         for setting in settings:
             server += ["-c", setting]
+        self._forget_a_dead_one(data / "postmaster.pid")
         self._process = process.start(server, log, cwd=self.folder, user=self.user)
         eventually(self._takes_connections, 30, f"PostgreSQL: {process.tail(log)}")
 
@@ -82,6 +83,16 @@ class PrivatePostgres:
         """Stop the server and remove its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _forget_a_dead_one(self, pidfile: Path) -> None:
+        """A killed server whose parent was killed too has a number until somebody reaps it, and
+        a new one would take that for a sign of life."""
+        with suppress(FileNotFoundError):
+            number = int(pidfile.read_text().split()[0])
+            with suppress(psutil.NoSuchProcess):
+                if psutil.Process(number).status() != psutil.STATUS_ZOMBIE:
+                    return
+            pidfile.unlink()
 
     def _takes_connections(self) -> bool:
         try:

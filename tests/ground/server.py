@@ -1,6 +1,7 @@
 """The whole product as its users start it: `manage.py standalone` in a process of its own.
 
-TRAILER_TEST_SERVER=production runs any test on the processes of a deployment instead.
+TRAILER_TEST_SERVER=production runs any test on the processes of a deployment instead, and
+TRAILER_TEST_SERVER=containers on deploy/compose.yaml itself.
 """
 
 import os
@@ -16,6 +17,7 @@ from typing import Any, Self
 import requests
 
 from tests.ground import process
+from tests.ground.compose_machine import server_machine
 from tests.ground.template import copy_migrated_database
 from tests.ground.wait import eventually
 
@@ -26,6 +28,8 @@ START_TIMEOUT_S = 240.0
 STOP_TIMEOUT_S = 60.0
 STANDALONE = [sys.executable, "manage.py", "standalone"]
 PRODUCTION = [sys.executable, "-m", "tests.ground.production_set"]
+CONTAINERS = [sys.executable, "-m", "tests.ground.compose_set"]
+COMMANDS = {"standalone": STANDALONE, "production": PRODUCTION, "containers": CONTAINERS}
 
 
 class RunningTrailer:
@@ -43,8 +47,7 @@ class RunningTrailer:
         self.url = f"http://{process.LOOPBACK}:{self.port}"
         self.docker_host = docker_host
         self.env = dict(env or {})
-        asked = os.environ.get("TRAILER_TEST_SERVER", "standalone")
-        self.command = {"standalone": STANDALONE, "production": PRODUCTION}[asked]
+        self.command = COMMANDS[os.environ.get("TRAILER_TEST_SERVER", "standalone")]
         if not from_nothing and self.command == STANDALONE and "DATABASE_URL" not in self.env:
             copy_migrated_database(self.folder / "data")
         self.session = requests.Session()
@@ -57,6 +60,11 @@ class RunningTrailer:
         assert self._process is not None, "the server was never started"
         return self._process.pid
 
+    @property
+    def has_front_door(self) -> bool:
+        """Whether Caddy reads requests first, as in a deployment."""
+        return self.command != STANDALONE
+
     def environment(self) -> dict[str, str]:
         """All that the server is told."""
         own = {
@@ -67,6 +75,8 @@ class RunningTrailer:
             "DOCKER_HOST": self.docker_host,
             "PYTHONUNBUFFERED": "1",
         }
+        if self.command == CONTAINERS:
+            own["TRAILER_TEST_MACHINE"] = str(server_machine().host.number)
         # Settings of whoever runs the tests must not reach the server under test.
         ours = ("TRAILER_", "DOCKER_", "DJANGO_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY")
         outer = {name: text for name, text in os.environ.items() if not name.startswith(ours)}

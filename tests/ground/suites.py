@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-NOT_SUITES = ("ground", "bench")
+# Measured, and too long for every run: commands of their own.
+NOT_SUITES = ("ground", "bench", "deployed")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Tests of deploy/compose.yaml as a whole, in containers."""
