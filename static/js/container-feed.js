@@ -1,6 +1,8 @@
 // The output of a workspace's container over its socket, opened again when it breaks. Lines carry the
 // engine's time, so what comes a second time after a break is known and left out.
 
+import { SocketWatch } from "./socket-watch.js";
+
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 15_000;
 const TAIL_AFTER_BREAK = 5000;
@@ -22,6 +24,7 @@ export class ContainerFeed {
   #tail;
   #tell;
   #socket = null;
+  #watch = null;
   #timer = null;
   #wait = FIRST_WAIT_MS;
   #over = false;
@@ -39,16 +42,22 @@ export class ContainerFeed {
   stop() {
     this.#over = true;
     clearTimeout(this.#timer);
+    this.#watch?.stop();
     const socket = this.#socket;
     this.#socket = null;
     socket?.close(1000);
   }
 
-  /** Does not wait any longer before it tries again. */
+  /** Does not wait any longer before it tries again; an open socket has to show that it lives. */
   retryNow() {
-    if (!this.#over && this.#socket === null) {
+    if (this.#over) {
+      return;
+    }
+    if (this.#socket === null) {
       clearTimeout(this.#timer);
       this.#reconnect();
+    } else {
+      this.#watch?.ask();
     }
   }
 
@@ -66,8 +75,12 @@ export class ContainerFeed {
     let said = "";
     // What an abandoned socket still says is told by the one that follows it.
     const ours = (act) => (event) => this.#socket === socket && act(event);
-    socket.addEventListener("open", ours(() => this.#tell.state("live")));
+    socket.addEventListener("open", ours(() => {
+      this.#watch = new SocketWatch(socket, () => this.#abandon());
+      this.#tell.state("live");
+    }));
     socket.addEventListener("message", ours((event) => {
+      this.#watch.heard();
       if (typeof event.data === "string") {
         said = this.#control(JSON.parse(event.data)) || said;
       } else {
@@ -96,8 +109,15 @@ export class ContainerFeed {
     }
   }
 
+  #abandon() {
+    this.#socket.close();
+    this.#closed(null, "");
+  }
+
   #closed(code, said) {
     this.#socket = null;
+    this.#watch?.stop();
+    this.#watch = null;
     if (ENDS[code]) {
       this.#over = true;
       this.#tell.state(said || ENDS[code]);

@@ -1,10 +1,14 @@
 // The socket of one terminal: bytes both ways, and a way back to the same session when it breaks.
 
+import { SocketWatch } from "./socket-watch.js";
+
 // So long the session waits for its user on the host.
 const HELD_MS = 10_000;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 2000;
 const LEFT = 1000;
+// Not a leaving: should the server hear it after all, it holds the session.
+const GIVEN_UP = 4000;
 const NOT_OPENED =
   "The terminal could not be opened: the connection was closed at once. Try again in a moment.";
 const ENDS = {
@@ -20,6 +24,7 @@ export class TerminalSocket {
   #tell;
   #size = () => [80, 24];
   #socket = null;
+  #watch = null;
   #session = "";
   #opened = false;
   #lostAt = null;
@@ -66,13 +71,20 @@ export class TerminalSocket {
   leave() {
     this.#over = true;
     clearTimeout(this.#timer);
+    this.#watch?.stop();
     this.#socket?.close(LEFT);
   }
 
+  /** Does not wait any longer before it tries again; an open socket has to show that it lives. */
   retryNow() {
-    if (this.#lostAt !== null && this.#socket === null && !this.#over) {
+    if (this.#over) {
+      return;
+    }
+    if (this.#lostAt !== null && this.#socket === null) {
       clearTimeout(this.#timer);
       this.#connect();
+    } else {
+      this.#watch?.ask();
     }
   }
 
@@ -85,15 +97,26 @@ export class TerminalSocket {
     const socket = new WebSocket(`${scheme}//${location.host}${this.#path}?${query}`);
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
-    socket.addEventListener("open", () => this.resize());
-    socket.addEventListener("message", (event) => {
+    // What an abandoned socket still says is told by the one that follows it.
+    const ours = (act) => (event) => this.#socket === socket && act(event);
+    socket.addEventListener("open", ours(() => {
+      this.#watch = new SocketWatch(socket, () => this.#abandon());
+      this.resize();
+    }));
+    socket.addEventListener("message", ours((event) => {
+      this.#watch.heard();
       if (typeof event.data === "string") {
         this.#control(JSON.parse(event.data));
       } else {
         this.#tell.bytes(new Uint8Array(event.data));
       }
-    });
-    socket.addEventListener("close", (event) => this.#closed(event.code));
+    }));
+    socket.addEventListener("close", ours((event) => this.#closed(event.code)));
+  }
+
+  #abandon() {
+    this.#socket.close(GIVEN_UP);
+    this.#closed(null);
   }
 
   #control(message) {
@@ -117,6 +140,8 @@ export class TerminalSocket {
 
   #closed(code) {
     this.#socket = null;
+    this.#watch?.stop();
+    this.#watch = null;
     if (this.#over) {
       return;
     }

@@ -25,7 +25,9 @@ export function startTerminals() {
   document.addEventListener("htmx:load", (event) => open(event.target));
   document.addEventListener("htmx:afterSettle", closeGone);
   window.addEventListener("pagehide", () => terminals.forEach((terminal) => terminal.keep()));
-  window.addEventListener("online", () => terminals.forEach((terminal) => terminal.retryNow()));
+  const retry = () => terminals.forEach((terminal) => terminal.retryNow());
+  window.addEventListener("online", retry);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && retry());
   document.addEventListener("trailer:state", ({ detail }) => {
     for (const terminal of terminals.values()) {
       terminal.heard(detail);

@@ -24,6 +24,9 @@ const Real = WebSocket;
 class Talker extends EventTarget {
   readyState = Real.OPEN;
   close() {}
+  send() {
+    setTimeout(() => this.dispatchEvent(new MessageEvent("message", { data: '{"pong": 1}' })));
+  }
   constructor() {
     super();
     setTimeout(() => this.dispatchEvent(new Event("open")));
@@ -60,15 +63,23 @@ class ScriptedLogs:
         self.sockets: list[WebSocketRoute] = []
         self.container = "a" * 64
         self.first = "".join(line(number, f"entry {number}") for number in range(300))
+        self.is_dead = False
 
     def open(self, socket: WebSocketRoute) -> None:
+        self.is_dead = False
         self.sockets.append(socket)
-        socket.on_message(lambda _: None)
+        socket.on_message(self._answer)
         socket.send(json.dumps({"container": self.container}))
         socket.send(self.first.encode())
 
     def say(self, text: str) -> None:
         self.sockets[-1].send(text.encode())
+
+    def _answer(self, message: str | bytes) -> None:
+        """The page says nothing but that it wants to hear something."""
+        assert json.loads(message) == {"ping": 1}
+        if not self.is_dead:
+            self.sockets[-1].send(json.dumps({"pong": 1}))
 
 
 def test_logs_are_followed_held_searched_and_resumed(
@@ -189,6 +200,29 @@ def _show_the_container_before(page: Page, viewer: Locator, workspace_id: str) -
         before(held[0])
     expect(viewer.locator("[data-log-state]")).to_have_text("live")
     expect(body).not_to_contain_text("died of hunger")
+
+
+def test_logs_whose_socket_is_dead_without_knowing_it_go_on(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page, logs = signed_in, ScriptedLogs()
+    page.route_web_socket("**/ws/workspaces/*/logs/*", logs.open)
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running", container_id="a" * 64)
+    page.clock.install()
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/?tab=logs")
+    body = page.locator("[data-log-text]")
+    expect(body).to_contain_text("entry 299")
+    # One that is only quiet answers, and is left alone.
+    page.clock.fast_forward(60_000)
+    page.clock.fast_forward(5_000)
+    assert len(logs.sockets) == 1
+    logs.is_dead = True
+    logs.first += line(300, "printed meanwhile")
+    page.clock.fast_forward(60_000)
+    page.clock.fast_forward(60_000)
+    expect(body).to_contain_text("printed meanwhile")
+    assert body.inner_text().count("entry 299") == 1
 
 
 def test_a_million_lines_are_held_searched_and_stay_small(

@@ -27,8 +27,10 @@ class ScriptedHost:
         self.controls: list[dict[str, Any]] = []
         self.typed = b""
         self.closed: list[int | None] = []
+        self.is_dead = False
 
     def open(self, socket: WebSocketRoute) -> None:
+        self.is_dead = False
         self.sockets.append(socket)
         self.queries.append(parse_qs(urlparse(socket.url).query))
         socket.on_message(self._receive)
@@ -46,7 +48,11 @@ class ScriptedHost:
         return self.sockets[-1]
 
     def _receive(self, message: str | bytes) -> None:
-        if isinstance(message, str):
+        if self.is_dead:
+            return
+        if isinstance(message, str) and "ping" in message:
+            self.socket.send(json.dumps({"pong": 1}))
+        elif isinstance(message, str):
             self.controls.append(json.loads(message))
         else:
             self.typed += message
@@ -178,6 +184,29 @@ def test_a_terminal_waits_for_its_workspace_and_tells_a_refusal(
     scripted.socket.close(code=1011)
     expect(terminal.get_by_role("alert")).to_contain_text("There is no bash")
     expect(terminal.get_by_role("button", name="Start again")).to_be_visible()
+
+
+def test_a_terminal_whose_socket_is_dead_without_knowing_it_comes_back(
+    signed_in: Page, agent: PretendAgent, scripted: ScriptedHost
+) -> None:
+    page = signed_in
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running", container_id="a" * 64)
+    page.clock.install()
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/?tab=terminal")
+    rows = page.locator(".xterm-rows")
+    expect(rows).to_contain_text("ready$")
+    # One that is only quiet answers, and is left alone.
+    page.clock.fast_forward(60_000)
+    page.clock.fast_forward(5_000)
+    assert len(scripted.sockets) == 1
+    scripted.is_dead = True
+    page.clock.fast_forward(60_000)
+    page.clock.fast_forward(60_000)
+    expect(rows).to_contain_text("what was here before$")
+    assert scripted.queries[-1]["session"] == ["s-1"]
+    # Closed as lost, not as left: the host must not end the session.
+    assert scripted.closed == [4000]
 
 
 def test_a_snapshot_leaves_the_shell_open_and_a_new_choice_opens_one(

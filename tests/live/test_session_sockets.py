@@ -70,6 +70,8 @@ async def test_a_log_arrives_byte_for_byte_with_words_in_their_place() -> None:
     assert await socket.receive_from(timeout=5) == b"\xac\n"
     await stream.say(container="def")
     assert await words(socket) == {"container": "def"}
+    await socket.send_to(text_data=json.dumps({"ping": 1}))
+    assert await words(socket) == {"pong": 1}
     await socket.disconnect()
     await soon(lambda: stream.closed is not None, "the agent was not told")
     await agent.leave()
@@ -90,6 +92,8 @@ async def test_a_terminal_carries_keys_sizes_and_the_exit_code() -> None:
     for nonsense in ("[", '{"resize": [0, 1]}', '{"resize": [true, 2]}', '"x"', "[" * 9000):
         await socket.send_to(text_data=nonsense)
         assert "resize" in (await words(socket))["error"]
+    await socket.send_to(text_data=json.dumps({"ping": 1}))
+    assert await words(socket) == {"pong": 1}
     await stream.write(b"last")
     await stream.close(exit=3)
     assert await socket.receive_from(timeout=5) == b"last"

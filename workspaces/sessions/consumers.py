@@ -143,6 +143,10 @@ class SessionConsumer(sockets.PromptBytes):
             message = json.loads(text)
         except (ValueError, RecursionError):
             message = None
+        if isinstance(message, dict) and "ping" in message:
+            # A page cannot see the protocol's own pings, nor that its network is gone.
+            await self._say({"pong": 1})
+            return
         size = resize(message.get("resize")) if isinstance(message, dict) else None
         if size is None:
             await self._say({"error": 'Send bytes, or {"resize": [columns, rows]}.'})
