@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     M = TypeVar("M", bound=Model)
 
-ROWS_PER_PAGE = 100
+ROWS_PER_PAGE = 50
 
 
 class PageView(LoginRequiredMixin, TemplateView):
