@@ -126,6 +126,13 @@ function refuse(form, error) {
   }
 }
 
+/** One that was taken is not kept on the page, and the next change has to give it again. */
+function forgetPasswords(form) {
+  for (const input of form.querySelectorAll('input[type="password"]')) {
+    input.value = "";
+  }
+}
+
 function finish(form, answer) {
   const { then, done } = form.dataset;
   if (then === "refresh") {
@@ -133,6 +140,7 @@ function finish(form, answer) {
     if (form.dataset.changedOnly === undefined) {
       form.reset();
     } else {
+      forgetPasswords(form);
       originals.set(form, collect(form));
       edited(form);
     }

@@ -130,6 +130,36 @@ def test_a_token_is_shown_once_and_a_password_changed(
     other.context.close()
 
 
+def test_ones_own_mail_address_is_changed_with_the_password(
+    browser: Browser, pages_server: RunningTrailer
+) -> None:
+    user = _user(pages_server)
+    page = _signed_in(browser, pages_server, user["username"])
+    page.goto(f"{pages_server.url}/profile/")
+    form = page.locator("form[data-api='/api/v1/me/']")
+    mail, password = form.locator("[name=email]"), form.locator("[name=current_password]")
+    save = form.get_by_role("button", name="Save")
+    expect(save).to_be_disabled()
+    mail.fill("one@example.com")
+    save.click()
+    expect(password).to_have_attribute("aria-invalid", "true")
+    # More than once: each change asks for the password anew.
+    for address in ("one@example.com", "two@example.com"):
+        mail.fill(address)
+        password.fill(PASSWORD)
+        save.click()
+        expect(save).to_be_disabled()
+        expect(password).to_have_value("")
+        assert pages_server.api("GET", f"/users/{user['id']}/").json()["email"] == address
+    mail.fill("no address")
+    password.fill(PASSWORD)
+    save.click()
+    expect(mail).to_have_attribute("aria-invalid", "true")
+    page.reload()
+    expect(mail).to_have_value("two@example.com")
+    page.context.close()
+
+
 def test_a_workspace_is_shared_from_its_access_tab_and_seen_by_the_other(
     browser: Browser, signed_in: Page, agent: PretendAgent
 ) -> None:
