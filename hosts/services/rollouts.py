@@ -60,6 +60,9 @@ def rollout_stop(*, actor: Actor) -> AgentRollout | None:
             raise Conflict("No rollout of agents is under way.")
         record("rollout.stop", rollout, actor=actor)
         _end(rollout, RolloutStatus.STOPPED, "Stopped by hand.")
+        # Pages that show how it goes follow its hosts, on which nothing else changes now.
+        for host_id in rollout.hosts.values_list("host_id", flat=True):
+            events.publish("host", host_id)
     return AgentRollout.objects.get(pk=rollout.pk)
 
 

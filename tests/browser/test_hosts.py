@@ -12,6 +12,7 @@ from agent.protocol.report import Leftover, LeftoversReport
 from tests.browser.accessibility import serious_violations
 from tests.browser.host_figures import GIB, cycle, drawn, metrics, sampled, step
 from tests.browser.pretend_agent import PretendAgent
+from tests.browser.server_rows import mark_restored
 
 if TYPE_CHECKING:
     from tests.ground.server import RunningTrailer
@@ -143,3 +144,72 @@ def test_a_silent_host_and_a_wrong_clock_say_so(
     expect(row.locator(".usage")).to_have_class("usage is-stale")
     agent.beat(metrics=metrics(5.0), agent_time=datetime.now(UTC).isoformat())
     expect(row.locator(".usage")).to_have_class("usage")
+
+
+def test_an_update_of_agents_is_begun_stopped_and_halted_by_a_failure(
+    signed_in: Page, pages_server: RunningTrailer, page_errors: list[str]
+) -> None:
+    page = signed_in
+    agents = [PretendAgent(pages_server).connect() for _ in range(2)]
+    for agent in agents:
+        agent.beat(agent_image="trailer/agent:1")
+    first, second = sorted(agents, key=lambda agent: str(agent.host["name"]))
+    page.goto(f"{pages_server.url}/hosts/")
+    page.evaluate("window.notReloaded = true")
+    update = page.locator("#rollout")
+    _begin_update(page, "not an image")
+    wrong = page.get_by_role("dialog").locator("[name=image]")
+    expect(wrong).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+
+    _begin_update(page, "trailer/agent:2")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(update).to_contain_text(f"{first.host['name']} (wave 1, ordered)")
+    expect(update).to_contain_text(f"{second.host['name']} (wave 2, waiting)")
+    assert first.state()["settings"]["agent_image"] == "trailer/agent:2"
+    update.get_by_role("button", name="Stop").click()
+    expect(update.locator("[data-rollout]")).to_have_attribute("data-rollout", "stopped")
+    expect(update.get_by_role("button", name="Stop")).to_have_count(0)
+    assert second.state()["settings"]["agent_image"] == ""
+
+    # The one that goes first could not start the new image: nobody else is asked to.
+    _begin_update(page, "trailer/agent:3")
+    expect(update.locator("[data-rollout]")).to_have_attribute("data-rollout", "running")
+    failure = {"update_image": "trailer/agent:3", "update_message": "The new agent ended."}
+    first.beat(agent_image="trailer/agent:1", **failure)
+    halted = update.locator("[data-rollout=halted]")
+    expect(halted).to_contain_text(f"{first.host['name']}: The new agent ended.", timeout=30_000)
+    assert second.state()["settings"]["agent_image"] == ""
+    assert page.evaluate("window.notReloaded === true")
+    # The wrong name was answered with 400, which browsers call an error.
+    assert [text for text in page_errors if "400" not in text] == []
+    for agent in agents:
+        agent.beat()
+
+
+def _begin_update(page: Page, image: str) -> None:
+    page.get_by_role("button", name="Update agents").first.click()
+    dialog = page.get_by_role("dialog", name="Update all agents")
+    dialog.locator("[name=image]").fill(image)
+    dialog.get_by_role("button", name="Update agents").click()
+
+
+def test_a_restored_state_is_confirmed_on_the_hosts_page(
+    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    page = signed_in
+    mark_restored(agent.trailer, agent.host)
+    before = agent.state()
+    assert before["restored"] is True
+    page.goto(f"{agent.trailer.url}/hosts/{agent.host['id']}/")
+    page.evaluate("window.notReloaded = true")
+    notice = page.locator('[data-notice="restored"]')
+    expect(notice).to_contain_text("Restored from a backup.")
+    notice.get_by_role("button", name="Confirm this state").click()
+    expect(page.locator(".toast")).to_contain_text("The host follows this state.")
+    expect(notice).to_have_count(0)
+    after = agent.state()
+    assert after["restored"] is False
+    assert after["state_epoch"] > before["state_epoch"]
+    assert page.evaluate("window.notReloaded === true")
+    assert page_errors == []

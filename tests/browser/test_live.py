@@ -6,9 +6,11 @@ import json
 import uuid
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser.pretend_agent import PretendAgent
+from tests.browser.server_rows import workspaces_like
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
@@ -221,3 +223,62 @@ def test_changes_of_what_a_list_does_not_show_leave_the_list_alone(
         page.clock.run_for(100)
     lists = [url for url in fetched if "part=workspaces" in url]
     assert 1 <= len(lists) <= 8, f"the list was fetched {len(lists)} times"
+
+
+# Rows of any list that a change touched, by what they show.
+WATCH_ROWS = """() => {
+  window.touched = new Set();
+  const row = (node) => node.parentElement?.closest("[data-row]") ?? null;
+  const all = { attributes: true, characterData: true, childList: true, subtree: true };
+  new MutationObserver((records) => {
+    // Clocks go on by themselves.
+    const changes = records.filter(({ target }) => !target.closest?.("time"));
+    for (const { target, addedNodes, removedNodes } of changes) {
+      const inside = [...addedNodes, ...removedNodes].filter((node) => node.querySelectorAll);
+      const rows = inside.flatMap((node) => [...node.querySelectorAll("[data-row]"), node]);
+      const own = target.closest?.("[data-row]") ?? row(target);
+      for (const one of [own, ...rows.filter((node) => node.matches("[data-row]"))]) {
+        one?.dataset.row.startsWith("workspace:") && window.touched.add(one.dataset.row);
+      }
+    }
+  }).observe(document.body, all);
+}"""
+
+
+@pytest.mark.parametrize("address", ["/", "/workspaces/"])
+def test_among_500_workspaces_one_change_touches_one_row(
+    address: str, signed_in: Page, agent: PretendAgent
+) -> None:
+    page, first = signed_in, agent.workspace()
+    told: list[str | bytes] = []
+
+    def hear(frame: str | bytes) -> None:
+        told.append(frame)
+
+    page.on("websocket", lambda socket: socket.on("framereceived", hear))
+    with workspaces_like(agent.trailer, first, 499):
+        page.goto(agent.trailer.url + address)
+        rows = page.locator('[data-row^="workspace:"]')
+        resource = rows.filter(has_text="many-").nth(2).get_attribute("data-row") or ""
+        shown = page.locator(f'[data-row="{resource}"] [data-resource="{resource}"]')
+        # The first word about each row is no change.
+        eventually(lambda: _all_told(page, told), 30, "the page did not hear of all its rows")
+        before = rows.count()
+        page.evaluate("document.querySelector('.figures')?.setAttribute('data-old', '')")
+        page.evaluate(WATCH_ROWS)
+        agent.says_workspace({"id": resource.split(":")[1]}, "error", message="It ended.")
+        expect(shown).to_have_text("Error")
+        if address == "/":
+            # Figures stand elsewhere; they are drawn after the row.
+            expect(page.locator(".figures[data-old]")).to_have_count(0)
+        expect(page.locator(".htmx-request")).to_have_count(0)
+        assert rows.count() == before >= 15
+        assert page.evaluate("[...window.touched]") == [resource]
+
+
+def _all_told(page: Page, frames: list[str | bytes]) -> bool:
+    rows = page.evaluate(
+        """() => [...document.querySelectorAll('[data-row^="workspace:"]')]
+          .map((row) => row.dataset.row)"""
+    )
+    return set(rows) <= {json.loads(frame).get("resource") for frame in frames}

@@ -14,6 +14,7 @@ from hosts.selectors import host_settings
 from hosts.services.hosts import host_update
 from hosts.services.rollouts import rollout_create, rollout_stop, rollouts_advance
 from tests.factories import api_client, make_admin, make_host, make_user
+from trailer import events
 from trailer.audit.models import AuditEntry
 from trailer.errors import Conflict, Invalid
 
@@ -174,12 +175,15 @@ def test_a_host_that_says_nothing_halts_the_rollout(fleet: list[Host], admin: An
 
 
 def test_there_is_one_rollout_at_a_time_and_it_can_be_stopped(
-    fleet: list[Host], admin: Any
+    fleet: list[Host], admin: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rollout_create(actor=admin, image=NEW)
     with pytest.raises(Conflict, match="under way"):
         rollout_create(actor=admin, image=OLD)
+    told: list[str] = []
+    monkeypatch.setattr(events, "publish", lambda kind, pk, **_: told.append(f"{kind}:{pk}"))
     rollout_stop(actor=admin)
+    assert sorted(told) == sorted(f"host:{host.pk}" for host in fleet), "pages that show it"
     rollouts_advance(timezone.now())
     assert ordered() == ["h0"]
     assert AuditEntry.objects.filter(action="rollout.stop", actor_name="root").exists()
