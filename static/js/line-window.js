@@ -5,6 +5,8 @@ const ROW_PX = 17;
 const BEYOND = 12;
 const NEAR_END_PX = 24;
 const SHORT_LOG = 1000;
+// Nobody reads faster, and painting a flood with every frame would take a core from everything else.
+const PACE_MS = 100;
 
 export class LineWindow {
   #body;
@@ -19,6 +21,8 @@ export class LineWindow {
   #first = 0;
   #top = 0;
   #frame = null;
+  #timer = null;
+  #drawnAt = -Infinity;
   #unfinished = null;
 
   /** `draw(text)` makes the nodes of one line; `changed` hears of every new look. */
@@ -34,7 +38,7 @@ export class LineWindow {
     this.#space.append(this.#rows);
     body.replaceChildren(this.#space);
     body.addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    new ResizeObserver(() => this.update()).observe(body);
+    new ResizeObserver(() => this.#soon()).observe(body);
   }
 
   get following() {
@@ -54,22 +58,24 @@ export class LineWindow {
   follow(on) {
     this.#following = on;
     this.#seen = this.#store.end;
-    this.update();
+    this.#soon();
   }
 
-  /** Something in the store changed; many changes make one look. */
+  /** Something in the store changed; many changes make one look, and a flood of them ten a second. */
   update() {
-    this.#frame ??= requestAnimationFrame(() => {
-      this.#frame = null;
-      this.#render();
-    });
+    const pause = this.#drawnAt + PACE_MS - performance.now();
+    if (pause <= 0) {
+      this.#soon();
+    } else {
+      this.#timer ??= setTimeout(() => this.#soon(), pause);
+    }
   }
 
   /** Draws every line in view anew, as when timestamps are shown or hidden. */
   redraw() {
     this.#shown.clear();
     this.#rows.replaceChildren();
-    this.update();
+    this.#soon();
   }
 
   /** Brings a line to the middle of the view. */
@@ -81,7 +87,18 @@ export class LineWindow {
     this.#render();
   }
 
+  /** What the reader does is answered with the next frame. */
+  #soon() {
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = null;
+      this.#render();
+    });
+  }
+
   #render() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#drawnAt = performance.now();
     const { first, end } = this.#store;
     const forgotten = first - this.#first;
     this.#first = first;
@@ -158,6 +175,9 @@ export class LineWindow {
     } else if (upwards && !atEnd && this.#following) {
       this.follow(false);
     }
-    this.update();
+    // Being led to the end was drawn already.
+    if (upwards || downwards) {
+      this.#soon();
+    }
   }
 }

@@ -225,6 +225,46 @@ def test_logs_whose_socket_is_dead_without_knowing_it_go_on(
     assert body.inner_text().count("entry 299") == 1
 
 
+def test_a_flood_of_lines_is_drawn_ten_times_a_second_and_a_click_at_once(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page, logs = signed_in, ScriptedLogs()
+    page.route_web_socket("**/ws/workspaces/*/logs/*", logs.open)
+    workspace = agent.workspace()
+    agent.says_workspace(workspace, "running", container_id="a" * 64)
+    page.clock.install()
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/?tab=logs")
+    body = page.locator("[data-log-text]")
+    expect(body).to_contain_text("entry 299")
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+    try:
+        _pour(page, logs, body)
+    finally:
+        # The clock is that of the window, and of the tests that follow.
+        page.clock.resume()
+
+
+def _pour(page: Page, logs: ScriptedLogs, body: Locator) -> None:
+    body.evaluate(
+        """(body) => {
+          window.drawn = 0;
+          const rows = body.querySelector(".line-rows");
+          new MutationObserver(() => (window.drawn += 1)).observe(rows, { childList: true });
+        }"""
+    )
+    for number in range(300, 400):
+        logs.say(line(number, f"flood {number}"))
+        page.clock.run_for(20)
+    page.clock.run_for(200)
+    expect(body).to_contain_text("flood 399")
+    drawn = page.evaluate("window.drawn")
+    assert 2 <= drawn <= 24, f"{drawn} times in two seconds"
+    follow = page.locator("[data-log-follow]")
+    follow.evaluate("(button) => button.click()")
+    page.clock.run_for(20)
+    expect(follow).to_have_attribute("aria-pressed", "false")
+
+
 def test_a_million_lines_are_held_searched_and_stay_small(
     signed_in: Page, agent: PretendAgent
 ) -> None:
