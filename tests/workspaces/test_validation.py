@@ -47,6 +47,11 @@ def test_an_unknown_field_is_named_in_the_sentence() -> None:
     assert "“status”" in caught.value.message
 
 
+def test_a_size_that_is_too_small_is_refused_in_the_unit_that_people_use() -> None:
+    with pytest.raises(Invalid, match=r"memory_bytes must be at least 6 MiB \(6291456 bytes\)"):
+        created(memory_bytes=1)
+
+
 def test_what_is_left_out_gets_its_default() -> None:
     fields = created()
     assert (fields.desired_state, fields.startup_timeout, fields.drain_timeout) == (

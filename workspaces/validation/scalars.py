@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_ENTRIES: Final = 256
 MAX_TEXT_BYTES: Final = 64 * 1024
 MAX_INTEGER: Final = 2**63 - 1
+_MIB: Final = 1024 * 1024
 
 
 def text(value: Any, path: str, *, max_length: int | None = None) -> str:
@@ -41,11 +42,19 @@ def integer(value: Any, path: str, *, least: int, most: int = MAX_INTEGER) -> in
     if isinstance(value, bool) or not isinstance(value, int):
         raise Invalid.field(path, f"{path} must be a whole number.")
     if not least <= value <= most:
-        limits = f"between {least} and {most}" if most < MAX_INTEGER else f"at least {least}"
+        low, high = _shown(least, path), _shown(most, path)
+        limits = f"between {low} and {high}" if most < MAX_INTEGER else f"at least {low}"
         if value > MAX_INTEGER:
             limits = "smaller: this number is too large"
         raise Invalid.field(path, f"{path} must be {limits}.")
     return value
+
+
+def _shown(limit: int, path: str) -> str:
+    """People think of sizes in MiB."""
+    if path.endswith("_bytes") and limit and limit % _MIB == 0:
+        return f"{limit // _MIB} MiB ({limit} bytes)"
+    return str(limit)
 
 
 def number(value: Any, path: str, *, least: float, most: float) -> float:
