@@ -2,7 +2,15 @@
 
 import { send } from "./api.js";
 import { swapIcon } from "./icons.js";
+import { all } from "./states.js";
 import { toast } from "./toasts.js";
+
+const SHOWN = {
+  waiting: ["loader-circle", "Waiting for the agent…"],
+  connected: ["circle-check", "Connected: the agent of this host is online."],
+  // Nothing tells from here whether the one that is heard is the new one.
+  already: ["plug", "An agent of this host is online already. With this line another one takes its place."],
+};
 
 export function startEnrol() {
   document.addEventListener("click", (event) => {
@@ -12,9 +20,9 @@ export function startEnrol() {
     }
   });
   document.addEventListener("trailer:state", (event) => {
-    const wait = document.querySelector("[data-enrol-wait]");
+    const wait = document.querySelector("[data-enrol-wait].is-waiting");
     if (wait && wait.dataset.enrolWait === event.detail.resource && event.detail.status === "online") {
-      connected(wait);
+      show(wait, "connected");
     }
   });
 }
@@ -26,6 +34,9 @@ async function open(button) {
     const dialog = document.getElementById("enrol");
     dialog.querySelector("[data-enrol-command]").textContent = enrolment.command;
     dialog.querySelector("[data-enrol-until]").textContent = new Date(enrolment.expires_at).toLocaleTimeString();
+    const wait = dialog.querySelector("[data-enrol-wait]");
+    const isOnline = all("data-resource", wait.dataset.enrolWait)[0]?.dataset.status === "online";
+    show(wait, isOnline ? "already" : "waiting");
     dialog.showModal();
   } catch (error) {
     toast(error.message, "error");
@@ -34,9 +45,10 @@ async function open(button) {
   }
 }
 
-function connected(wait) {
-  wait.classList.remove("is-waiting");
-  wait.classList.add("notice-green");
-  swapIcon(wait.querySelector(".icon"), "circle-check");
-  wait.querySelector("span").textContent = "Connected: the agent of this host is online.";
+function show(wait, state) {
+  const [icon, words] = SHOWN[state];
+  wait.classList.toggle("is-waiting", state === "waiting");
+  wait.classList.toggle("notice-green", state === "connected");
+  swapIcon(wait.querySelector(".icon"), icon);
+  wait.querySelector("span").textContent = words;
 }

@@ -12,7 +12,7 @@ const SCROLLBACK = 5000;
 // A snapshot is taken of a container that runs on.
 const RUNNING = new Set(["running", "snapshotting"]);
 const COLOURS = {
-  background: "#16171a", foreground: "#d9dbd7", cursor: "#6cc9b4", selectionBackground: "#2f4f6f",
+  foreground: "#d9dbd7", cursor: "#6cc9b4", selectionBackground: "#2f4f6f",
   black: "#2f3237", red: "#ff7b72", green: "#6cc97f", yellow: "#e0b04b",
   blue: "#79b0ff", magenta: "#d79bf0", cyan: "#57cbd6", white: "#d3d6d2",
   brightBlack: "#92989f", brightRed: "#ffa198", brightGreen: "#8fe09f", brightYellow: "#f2cf7a",
@@ -77,7 +77,7 @@ class PageTerminal {
       }
     });
     if (element.dataset.running === undefined) {
-      this.#end("The workspace is not running. Start it, and the terminal opens by itself.");
+      this.#end("The workspace is not running. Start it, and the terminal opens by itself.", "not open");
       this.#part("again").hidden = true;
     } else {
       this.#begin(this.#kept());
@@ -197,7 +197,8 @@ class PageTerminal {
       fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
       fontSize: 13,
       scrollback: SCROLLBACK,
-      theme: COLOURS,
+      // Of one colour with what is around it, which differs between light and dark.
+      theme: { ...COLOURS, background: getComputedStyle(this.#element).backgroundColor },
     });
     this.#fit = new FitAddon();
     this.#screen.loadAddon(this.#fit);
@@ -256,8 +257,8 @@ class PageTerminal {
     }
   }
 
-  #end(words) {
-    this.#say("ended");
+  #end(words, state = "ended") {
+    this.#say(state);
     this.#part("end-words").textContent = words;
     this.#part("end").hidden = false;
     this.#part("again").hidden = false;

@@ -41,8 +41,9 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @pytest.fixture(scope="session")
 def pages_server() -> Iterator[RunningTrailer]:
-    """The product without an agent of its own: tests pretend to be the agents."""
-    server = RunningTrailer("unix:///nowhere.sock", {"TRAILER_EMBEDDED_AGENT": "0"})
+    """The product without an agent of its own: tests pretend to be the agents. Mail is printed."""
+    env = {"TRAILER_EMBEDDED_AGENT": "0", "TRAILER_SMTP_URL": "consolemail://"}
+    server = RunningTrailer("unix:///nowhere.sock", env)
     try:
         yield server.start()
     finally:

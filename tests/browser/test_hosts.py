@@ -194,6 +194,19 @@ def _begin_update(page: Page, image: str) -> None:
     dialog.get_by_role("button", name="Update agents").click()
 
 
+def test_a_line_for_a_host_that_is_online_does_not_claim_to_have_worked(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page = signed_in
+    page.goto(f"{agent.trailer.url}/hosts/{agent.host['id']}/")
+    page.get_by_role("button", name="Connect agent").click()
+    told = page.locator("[data-enrol-wait]")
+    expect(told).to_contain_text("online already")
+    agent.beat(message="The engine is slow.")
+    expect(page.locator(".page-message")).to_contain_text("The engine is slow.")
+    expect(told).to_have_class("notice")
+
+
 def test_a_restored_state_is_confirmed_on_the_hosts_page(
     signed_in: Page, agent: PretendAgent, page_errors: list[str]
 ) -> None:

@@ -195,6 +195,10 @@ def _examine(page: Page, name: str, address: str, button: str = "") -> list[str]
         expect(page.get_by_role("dialog")).to_be_visible()
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
+        if not button:
+            # Bars that stick to the window's edge would cover a part of the picture.
+            height = page.evaluate("document.documentElement.scrollHeight")
+            page.set_viewport_size({"width": width, "height": height})
         for theme in THEMES:
             _colour(page, theme)
             save_screenshot(page, f"page-{name}-{width}-{theme}", whole=not button)

@@ -193,7 +193,7 @@ def test_the_list_is_filtered_by_the_server(
     postgres = make_image(host, owner, "db", reference="postgres:17")
     make_workspace(host, owner, "gamma-db", image=postgres)
     html = page(client, f"/workspaces/?{query}")
-    assert set(re.findall(r"/workspaces/[0-9a-f-]{36}/\">([^<]+)</a>", html)) == names
+    assert set(re.findall(r"/workspaces/[0-9a-f-]{36}/\" title=\"([^\"]+)\">", html)) == names
 
 
 def test_a_list_is_ordered_and_paged(client: Client, host: Host, owner: User) -> None:
