@@ -34,6 +34,7 @@ from agent.store.database import Database
 from agent.store.document import load_document
 from agent.store.identity import load_identity
 from agent.store.journal import Journal
+from agent.store.token import StoredToken
 from agent.supervisor import EXIT_SUPERSEDED, Supervisor
 from agent.version import VERSION
 
@@ -82,7 +83,7 @@ def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
         config,
         identity,
         runtime=DockerRuntime(config.engine_environment),
-        server=HttpServer(config.server_url, token=identity.token),
+        server=HttpServer(config.server_url, token=StoredToken(config.state_dir, identity)),
         agents=DockerAgents(config.engine_environment),
     )
     if once:
@@ -145,8 +146,10 @@ def _validate(config: Config) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    # The agent at work may change its token meanwhile: the file is where the trial learns of it.
+    token = StoredToken(config.state_dir, identity, writes=False)
     validate(
-        HttpServer(config.server_url, token=identity.token),
+        HttpServer(config.server_url, token=token),
         host_id=identity.host_id,
         engine_answers=DockerRuntime(config.engine_environment).info,
         health=HealthFile(health_path(config.state_dir, config.health_file)),

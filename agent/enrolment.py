@@ -12,7 +12,7 @@ import msgspec
 from agent.errors import ConfigError, ServerError, ServerUnavailable
 from agent.protocol.session import EnrolRequest
 from agent.store.forget import forget_host
-from agent.store.identity import Identity, load_identity, save_identity
+from agent.store.identity import Identity, identity_lock, load_identity, save_identity
 from agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -62,9 +62,10 @@ def _enrol(config: Config, redeem: Callable[[EnrolRequest], EnrolReply], mark: s
         host_name=reply.host_name,
         enrolled_with=mark,
     )
-    known = load_identity(config.state_dir)
-    if known is not None and known.host_id != identity.host_id:
-        # Before the new identity is kept: what the other host had must never look like ours.
-        forget_host(config.state_dir)
-    save_identity(config.state_dir, identity)
+    with identity_lock(config.state_dir):
+        known = load_identity(config.state_dir)
+        if known is not None and known.host_id != identity.host_id:
+            # Before the new identity is kept: what the other host had must never look like ours.
+            forget_host(config.state_dir)
+        save_identity(config.state_dir, identity)
     return identity

@@ -62,7 +62,6 @@ class Supervisor:
         own_id: str | None = None,
     ) -> None:
         self._config = config
-        self._identity = identity
         self._stop = threading.Event()
         self._exit_code = 0
         self._database = Database(config.state_dir / "agent.sqlite3")
@@ -185,7 +184,7 @@ class Supervisor:
         self._tell_interrupted()
         socket = ServerSocket(
             self._config.server_url,
-            token=self._identity.token,
+            token=self.parts.server.token,
             epoch=self.parts.session.epoch,
             on_nudge=self.poll.nudge,
             stop=self._stop,

@@ -204,7 +204,7 @@ class EnrolmentAdmin(ReadOnlyAdmin):
 
 @admin.register(AgentToken)
 class AgentTokenAdmin(ReadOnlyAdmin):
-    list_display = ("host", "created_at", "revoked_at")
+    list_display = ("host", "created_at", "is_unused", "revoked_at")
     list_filter = ("host",)
     list_select_related = ("host",)
     exclude = ("digest",)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hosts.selectors import host_of_agent
+from hosts.selectors import live_agent_token
+from hosts.services.tokens import agent_token_first_use
 from trailer.errors import ApplicationError, Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hosts.models import Host
+    from hosts.models import AgentToken, Host
 
 
 class AgentRefused(ApplicationError):
@@ -20,11 +21,16 @@ class AgentRefused(ApplicationError):
 
 def host_for_bearer(authorization: str) -> Host:
     """The host comes from the token alone, never from the address or the body."""
+    return agent_for_bearer(authorization).host
+
+
+def agent_for_bearer(authorization: str) -> AgentToken:
+    """The token in use. One that is used for the first time ends the one before it."""
     keyword, _, key = authorization.partition(" ")
-    host = host_of_agent(key.strip()) if keyword == "Bearer" and key else None
-    if host is None:
+    token = live_agent_token(key.strip()) if keyword == "Bearer" and key else None
+    if token is None or (token.is_unused and not agent_token_first_use(token)):
         raise AgentRefused("This agent token is unknown or revoked. Enrol the host again.")
-    return host
+    return token
 
 
 def require_epoch(host: Host, epoch: int) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hosts.models import Host
 
 _WATCH_SECONDS = 10.0
+_LOOKS_FOR_A_NEW_TOKEN = 2
 
 
 class AgentConsumer(sockets.PromptBytes):
@@ -31,6 +32,9 @@ class AgentConsumer(sockets.PromptBytes):
         self.numbers = itertools.count(1)
         self.is_replaced = False
         self.watch: asyncio.Task[None] | None = None
+        self.bearer = sockets.header(self.scope, "Authorization")
+        # Looks left until an agent that has a new token must have shown it; 0: nothing is due.
+        self.looks_left = 0
         self.epoch = epoch_of({"Trailer-Epoch": sockets.header(self.scope, "Trailer-Epoch")})
         host = await self._host()
         await self.accept()
@@ -68,6 +72,23 @@ class AgentConsumer(sockets.PromptBytes):
             self.is_replaced = True
             await self.close(code=sockets.NOT_SIGNED_IN)
 
+    async def agent_renewed(self, event: dict[str, Any]) -> None:
+        """An agent tells its new token within a second. Who can't had only the old one."""
+        self.looks_left = _LOOKS_FOR_A_NEW_TOKEN
+
+    async def _show(self, text: str) -> None:
+        """The agent's new token, so that its sessions need not end for it."""
+        try:
+            told = json.loads(text)
+        except ValueError:
+            return
+        if not isinstance(told, dict) or not isinstance(told.get("token"), str):
+            return
+        bearer = f"Bearer {told['token']}"
+        host = await self._host(bearer)
+        if host is not None and self.group == agent_group(host.id):
+            self.bearer = bearer
+
     # --- sessions -----------------------------------------------------------------------------
 
     async def session_open(self, event: dict[str, Any]) -> None:
@@ -80,6 +101,9 @@ class AgentConsumer(sockets.PromptBytes):
         await stream.start(event["request"])
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if text_data and self.group is not None:
+            await self._show(text_data)
+            return
         frame = decode_frame(bytes_data) if bytes_data else None
         stream = self.streams.get(frame.stream) if frame else None
         if frame is not None and stream is not None and frame.kind is not FrameKind.OPEN:
@@ -97,11 +121,13 @@ class AgentConsumer(sockets.PromptBytes):
             for stream in list(self.streams.values()):
                 if stream.end.is_silent():
                     await stream.left()
+            if self.looks_left:
+                self.looks_left -= 1
+                if not self.looks_left:
+                    await self.agent_dismissed({})
 
-    async def _host(self) -> Host | None:
+    async def _host(self, bearer: str = "") -> Host | None:
         try:
-            return await sync_to_async(host_for_bearer)(
-                sockets.header(self.scope, "Authorization")
-            )
+            return await sync_to_async(host_for_bearer)(bearer or self.bearer)
         except AgentRefused:
             return None

@@ -31,13 +31,17 @@ def host_for(*, actor: Actor, host_id: UUID, field: str = "host") -> Host:
     return host
 
 
-def host_of_agent(token: str) -> Host | None:
-    """The one host that a live agent token is bound to."""
-    found = (
+def live_agent_token(token: str) -> AgentToken | None:
+    return (
         AgentToken.objects.select_related("host")
         .filter(digest=secrets.digest(token), revoked_at__isnull=True)
         .first()
     )
+
+
+def host_of_agent(token: str) -> Host | None:
+    """The one host that a live agent token is bound to."""
+    found = live_agent_token(token)
     return found.host if found is not None else None
 
 

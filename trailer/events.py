@@ -66,6 +66,11 @@ def dismiss(host_id: UUID | str) -> None:
     transaction.on_commit(lambda: _send((agent_group(host_id),), {"type": "agent.dismissed"}))
 
 
+def renew(host_id: UUID | str) -> None:
+    """Its agent uses a new token: whoever is connected by the old one must show the new one."""
+    transaction.on_commit(lambda: _send((agent_group(host_id),), {"type": "agent.renewed"}))
+
+
 def channel_layer() -> BaseChannelLayer:
     layer = get_channel_layer()
     if layer is None:

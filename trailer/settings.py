@@ -33,6 +33,8 @@ TRAILER_EMBEDDED_AGENT = env.bool("TRAILER_EMBEDDED_AGENT", default=True)
 TRAILER_GIT_ALLOW = env.list("TRAILER_GIT_ALLOW", default=None)
 # Seconds that reading a repository may take as a whole.
 TRAILER_GIT_TIMEOUT = env.float("TRAILER_GIT_TIMEOUT", default=60)
+# Seconds after which an agent gets a new token; 0: it keeps the one it has.
+TRAILER_AGENT_TOKEN_AGE = env.float("TRAILER_AGENT_TOKEN_AGE", default=24 * 3600)
 TRAILER_VERSION = "0.1.0"
 TRAILER_AGENT_IMAGE = env.str("TRAILER_AGENT_IMAGE", default="trailer/agent:latest")
 

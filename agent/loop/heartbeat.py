@@ -148,8 +148,20 @@ class HeartbeatLoop:
             )
         )
         self._next_beat = reply.next_beat
+        if reply.token_due:
+            self._renew_token()
         if self._target.apply_settings(reply.settings):
             self._on_settings()
+
+    def _renew_token(self) -> None:
+        """Whatever goes wrong, the present one stays good, and the next beat tries again."""
+        try:
+            if self._server.renew_token(epoch=self._session.epoch()):
+                log.info("this agent has a new token")
+        except Superseded:
+            raise
+        except (ServerError, OSError) as problem:
+            log.warning("the agent keeps its token for now: %s", problem)
 
     def _metrics(self, facts: Facts) -> Metrics | None:
         """Whatever a kernel's files hold, the beat itself goes out."""

@@ -11,6 +11,7 @@ from agent.overseer.order import Order, order_in
 from agent.server.http import HttpServer
 from agent.store.document import load_document, read_document
 from agent.store.identity import load_identity
+from agent.store.token import StoredToken
 
 if TYPE_CHECKING:
     from agent.config import Config
@@ -35,7 +36,8 @@ def _state(config: Config) -> HostState | None:
     try:
         identity = load_identity(config.state_dir)
         if identity is not None:
-            server = HttpServer(config.server_url, token=identity.token)
+            token = StoredToken(config.state_dir, identity, writes=False)
+            server = HttpServer(config.server_url, token=token)
             return read_document(server.check().body, host_id=identity.host_id)
     except AgentError:
         pass

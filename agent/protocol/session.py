@@ -24,6 +24,18 @@ class EnrolReply(msgspec.Struct, frozen=True, kw_only=True):
     host_key: str
 
 
+class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Of an agent whose token is due; only the session at work may ask."""
+
+    epoch: int
+
+
+class TokenReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The old token is good until this one is used for the first time."""
+
+    token: str
+
+
 class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):
     agent_version: str
     protocol: int
@@ -92,8 +104,10 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):
     """`next_beat`: seconds until the server wants to hear again, so that agents never beat
-    together; 0 leaves it to the interval."""
+    together; 0 leaves it to the interval. `token_due`: the agent's token is old, it should ask
+    for a new one."""
 
     settings: HostSettings
     server_time: str = ""
     next_beat: float = 0.0
+    token_due: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import requests
@@ -19,8 +19,15 @@ from agent.protocol.session import (
     HeartbeatReply,
     SessionReply,
     SessionRequest,
+    TokenReply,
+    TokenRequest,
 )
 from agent.server.port import Fetched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.server.port import Token
 
 _TIMEOUT = (5.0, 30.0)
 _LONGEST_WISH = 600.0
@@ -38,13 +45,36 @@ class _LogReply(msgspec.Struct, frozen=True):
     offset: int
 
 
+class FixedToken:
+    """Of somebody who has one question, or none that needs a token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def current(self) -> str:
+        return self._token
+
+    def replace(self, new: str) -> bool:
+        return False
+
+    def after_refusal(self, refused: str, is_known: Callable[[str], bool | None]) -> str:
+        return ""
+
+
 class HttpServer:
     """Each thread keeps its own connection: requests' sessions are not made for sharing."""
 
-    def __init__(self, base_url: str, *, token: str = "") -> None:
+    def __init__(self, base_url: str, *, token: str | Token = "") -> None:
         self._base_url = base_url.rstrip("/")
-        self._token = token
+        self._token = FixedToken(token) if isinstance(token, str) else token
         self._local = threading.local()
+
+    def token(self) -> str:
+        return self._token.current()
+
+    def renew_token(self, *, epoch: int) -> bool:
+        reply = self._exchange("/token", TokenRequest(epoch=epoch), TokenReply)
+        return self._token.replace(reply.token)
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         return self._exchange("/enrol", request, EnrolReply)
@@ -94,9 +124,22 @@ class HttpServer:
         return _decoded(response, answer)
 
     def _send(self, method: str, path: str, **arguments: Any) -> requests.Response:
+        """A refused request did nothing: it is sent again when there is a better token."""
+        token = self._token.current()
+        response = self._send_as(token, method, path, **arguments)
+        if response.status_code != 401 or not token:
+            return response
+        better = self._token.after_refusal(token, self._is_known)
+        return self._send_as(better, method, path, **arguments) if better else response
+
+    def _is_known(self, token: str) -> bool | None:
+        status = self._send_as(token, "GET", "/check").status_code
+        return {200: True, 401: False}.get(status)
+
+    def _send_as(self, token: str, method: str, path: str, **arguments: Any) -> requests.Response:
         headers = {**arguments.pop("headers", {}), "Trailer-Protocol": str(PROTOCOL_VERSION)}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         try:
             return self._session().request(
                 method,

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.protocol.report import Report, ReportReply
     from agent.protocol.session import (
         EnrolReply,
@@ -25,7 +27,30 @@ class Fetched:
     etag: str
 
 
+class Token(Protocol):
+    """What proves to the server which host's agent this is; it changes while the agent works."""
+
+    def current(self) -> str: ...
+
+    def replace(self, new: str) -> bool:
+        """Store it and then use it; False when somebody else has changed it meanwhile."""
+        ...
+
+    def after_refusal(self, refused: str, is_known: Callable[[str], bool | None]) -> str:
+        """Another one that the server knows, or empty."""
+        ...
+
+
 class Server(Protocol):
+    def token(self) -> str:
+        """The one in use at this moment."""
+        ...
+
+    def renew_token(self, *, epoch: int) -> bool:
+        """A new one in place of the one in use, stored before it is used; False when it was not
+        taken because another process was faster. Raises OSError when it can't be stored."""
+        ...
+
     def enrol(self, request: EnrolRequest) -> EnrolReply: ...
 
     def open_session(self, request: SessionRequest) -> SessionReply: ...

@@ -1,6 +1,7 @@
 """The realtime socket: nudges ("ask for your state now") and sessions. Losing it costs speed only.
 
-Text frames are nudges, binary ones belong to sessions.
+Text frames are nudges, binary ones belong to sessions. The agent itself sends one text frame when
+its token is replaced: the new one.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class ServerSocket:
         self,
         server_url: str,
         *,
-        token: str,
+        token: Callable[[], str],
         epoch: Callable[[], int],
         on_nudge: Callable[[], None],
         stop: threading.Event,
@@ -84,8 +85,9 @@ class ServerSocket:
             self._stop.wait(backoff.next_delay())
 
     def _listen(self, epoch: int, backoff: Backoff) -> None:
+        token = self._token()
         headers = {
-            "Authorization": f"Bearer {self._token}",
+            "Authorization": f"Bearer {token}",
             "Trailer-Epoch": str(epoch),
             "Trailer-Protocol": str(PROTOCOL_VERSION),
         }
@@ -102,12 +104,18 @@ class ServerSocket:
             wire = self._sessions(_sender_of(socket))
             try:
                 self._on_nudge()
-                self._receive(socket, wire, epoch)
+                self._receive(socket, wire, epoch, token)
             finally:
                 wire.lost()
 
-    def _receive(self, socket: ClientConnection, wire: SessionWire, epoch: int) -> None:
+    def _receive(
+        self, socket: ClientConnection, wire: SessionWire, epoch: int, shown: str
+    ) -> None:
         while not self._stop.is_set() and self._epoch() == epoch:
+            if (token := self._token()) != shown:
+                # So that no session ends because the token that opened the socket did.
+                socket.send(json.dumps({"token": token}))
+                shown = token
             try:
                 frame = socket.recv(timeout=_RECEIVE_TIMEOUT)
             except TimeoutError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,18 +13,21 @@ from agent.errors import ConfigError
 from agent.protocol.redaction import LIVE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """`host_key` signs the labels of what this agent makes. `enrolled_with` is the digest of the
-    one-time token that bought this identity."""
+    one-time token that bought this identity. `earlier` are the tokens before the present one,
+    newest first: a server that was restored from a backup knows one of those."""
 
     token: str
     host_id: str
     host_key: str
     host_name: str = ""
     enrolled_with: str = ""
+    earlier: tuple[str, ...] = ()
 
 
 def identity_path(state_dir: Path) -> Path:
@@ -44,8 +49,26 @@ def load_identity(state_dir: Path) -> Identity | None:
 
 
 def save_identity(state_dir: Path, identity: Identity) -> None:
+    """On the disk when this returns: the server may forget the token before this one."""
     LIVE.remember(identity.token, identity.host_key)
     write_private(identity_path(state_dir), msgspec.json.encode(identity))
+    folder = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def identity_lock(state_dir: Path) -> Iterator[None]:
+    """Agents that share a state folder change the identity one after the other."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(state_dir / "identity.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_private(path: Path, body: bytes) -> None:

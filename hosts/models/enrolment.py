@@ -31,6 +31,8 @@ class AgentToken(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="agent_tokens")
     digest = models.CharField(max_length=64, unique=True)
+    # Issued beside the one in use, which its first use ends.
+    is_unused = models.BooleanField(default=False, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

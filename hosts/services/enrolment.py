@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from hosts.models import AgentToken, Enrolment, Host
+from hosts.services.tokens import AGENT_NAME
 from trailer import policy, secrets
 from trailer.audit.record import record
 from trailer.errors import NotAllowed
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
 
 LIFETIME: Final = timedelta(minutes=15)
-AGENT_NAME: Final = "agent"
 
 
 @dataclass(frozen=True)

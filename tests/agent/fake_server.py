@@ -31,6 +31,8 @@ from agent.protocol.session import (
     Heartbeat,
     HeartbeatReply,
     SessionReply,
+    TokenReply,
+    TokenRequest,
 )
 from agent.protocol.state import HostSettings, HostState, encode_state
 
@@ -61,6 +63,11 @@ class FakeServer:
         # A batch of output takes this long to be stored.
         self.log_seconds = 0.0
         self.epoch = 0
+        # Those that are good; the last one is the newest. A due one is replaced on request.
+        self.tokens = [TOKEN]
+        self.token_due = False
+        self.lose_new_tokens = False
+        self.refused: list[str] = []
         self._lock = threading.Lock()
         self._body = b""
         self._version = 0
@@ -157,8 +164,12 @@ class FakeServer:
                 return forced[0], forced[1], {}
             if path == "/enrol":
                 return self._enrol(body)
-            if headers.get("Authorization") != f"Bearer {TOKEN}":
+            if not self._knows(headers.get("Authorization", "").removeprefix("Bearer ")):
                 return _problem(401, "unauthorized")
+            if path == "/token":
+                return self._new_token(body)
+            if path == "/check":
+                return 200, self._body, {}
             if path == "/session":
                 self.epoch += 1
                 self.book.sessions += 1
@@ -175,6 +186,24 @@ class FakeServer:
             if path.startswith("/builds/"):
                 return self._log(path.split("/")[2], int(parse_qs(parts.query)["offset"][0]), body)
         return _problem(404, "not_found")
+
+    def _knows(self, token: str) -> bool:
+        """As the real one: the first use of a new one ends the one before it."""
+        if token not in self.tokens:
+            self.refused.append(token)
+            return False
+        if token == self.tokens[-1] and len(self.tokens) > 1:
+            self.tokens, self.token_due = [token], False
+        return True
+
+    def _new_token(self, body: bytes) -> tuple[int, bytes, dict[str, str]]:
+        if msgspec.json.decode(body, type=TokenRequest).epoch != self.epoch:
+            return _problem(409, "superseded")
+        number = self.book.requests.count("POST /token")
+        self.tokens = [self.tokens[0], f"agent-token-{number}"]
+        if self.lose_new_tokens:
+            return _problem(502, "lost")
+        return 200, msgspec.json.encode(TokenReply(token=self.tokens[-1])), {}
 
     def _enrol(self, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         if msgspec.json.decode(body, type=EnrolRequest).token != ENROLMENT:
@@ -204,7 +233,8 @@ class FakeServer:
         if beat.epoch != self.epoch:
             return _problem(409, "superseded")
         self.book.heartbeats.append(beat)
-        return 200, msgspec.json.encode(HeartbeatReply(settings=self.settings)), {}
+        reply = HeartbeatReply(settings=self.settings, token_due=self.token_due)
+        return 200, msgspec.json.encode(reply), {}
 
     def _log(self, build_id: str, offset: int, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         time.sleep(self.log_seconds)

@@ -8,7 +8,8 @@ from typing import Any
 from agent.config import Config
 from agent.runtime.fake import FakeRuntime
 from agent.server.http import HttpServer
-from agent.store.identity import Identity
+from agent.store.identity import Identity, load_identity, save_identity
+from agent.store.token import StoredToken
 from agent.supervisor import Supervisor
 from tests.agent.fake_server import HOST_ID, HOST_KEY, TOKEN, FakeServer
 from tests.ground.wait import eventually
@@ -21,8 +22,11 @@ class Running:
         self, server: FakeServer, runtime: FakeRuntime, folder: Path, **options: Any
     ) -> None:
         config = Config(server_url=server.url, state_dir=folder)
-        identity = Identity(token=TOKEN, host_id=HOST_ID, host_key=HOST_KEY)
-        http = HttpServer(server.url, token=TOKEN)
+        identity = load_identity(folder)
+        if identity is None:
+            identity = Identity(token=TOKEN, host_id=HOST_ID, host_key=HOST_KEY)
+            save_identity(folder, identity)
+        http = HttpServer(server.url, token=StoredToken(folder, identity))
         self.supervisor = Supervisor(config, identity, runtime=runtime, server=http, **options)
         server.nudge = self.supervisor.poll.nudge
         self.code: int | None = None

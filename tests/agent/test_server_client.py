@@ -1,7 +1,7 @@
 """The HTTP client and the nudge socket: what they send, and how each answer is understood."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from websockets.sync.server import Server, ServerConnection, serve
@@ -92,14 +92,15 @@ class Nudger:
 
     def __init__(self) -> None:
         self.connections: list[ServerConnection] = []
+        self.on_frame: Callable[[str | bytes], None] = lambda frame: None
         self.server: Server = serve(self._keep, "127.0.0.1", 0)
         self.port = self.server.socket.getsockname()[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def _keep(self, connection: ServerConnection) -> None:
         self.connections.append(connection)
-        for _ in connection:
-            pass
+        for frame in connection:
+            self.on_frame(frame)
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_nudges_arrive_and_a_lost_socket_is_opened_again(nudger: Nudger) -> None
     stop, nudges = threading.Event(), []
     listener = ServerSocket(
         f"http://127.0.0.1:{nudger.port}",
-        token=TOKEN,
+        token=lambda: TOKEN,
         epoch=lambda: 7,
         on_nudge=lambda: nudges.append(1),
         stop=stop,

@@ -32,7 +32,8 @@ BROKEN = {
 @pytest.fixture(scope="module")
 def far(engine: PrivateEngine) -> Iterator[AgentHost]:
     engine.clean()
-    scene = AgentHost(engine)
+    # The agent's token changes with every beat, also in the middle of each replacement.
+    scene = AgentHost(engine, TRAILER_AGENT_TOKEN_AGE="1")
     with closing(engine.client(timeout=120)) as client:
         agent_image.build(client, NEWER, f"FROM {agent_image.AGENT}\nLABEL trailer.newer=1\n", {})
         for name, text in BROKEN.items():

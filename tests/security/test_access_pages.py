@@ -38,7 +38,7 @@ OF_ONE_OBJECT = {
 ADMINS = {"users/", "audit/", "metrics"}
 DOCUMENTS = {"api/schema/", "api/docs/"}
 AGENT = {
-    *("enrol", "session", "state", "check", "report", "heartbeat"),
+    *("enrol", "session", "state", "check", "report", "heartbeat", "token"),
     "builds/{id}/log",
 }
 

@@ -20,6 +20,7 @@ _WHOLE: Final = {
     "group.quota": "Set the quota of group",
     "host.enrol": "Made an enrolment line for host",
     "host.enrolled": "Joined as the agent of host",
+    "host.token": "Took a new token as the agent of host",
     "host.revoke": "Shut out the agent of host",
     "host.confirm_state": "Confirmed the state of host",
     "host.share": "Changed capabilities on host",

@@ -11,5 +11,6 @@ urlpatterns = [
     path("check", views.check),
     path("report", views.report),
     path("heartbeat", views.heartbeat),
+    path("token", views.token),
     path("builds/<uuid:build_id>/log", views.build_log),
 ]

@@ -21,11 +21,14 @@ from agent.protocol.session import (
     HeartbeatReply,
     SessionReply,
     SessionRequest,
+    TokenReply,
+    TokenRequest,
 )
-from hosts.authentication import epoch_of, host_for_bearer, require_epoch
+from hosts.authentication import agent_for_bearer, epoch_of, host_for_bearer, require_epoch
 from hosts.selectors import host_key, host_settings
 from hosts.services.enrolment import enrolment_redeem
 from hosts.services.sessions import host_session_open, next_beat
+from hosts.services.tokens import agent_token_is_due, agent_token_issue
 from images.services.logs import build_log_append
 from trailer.api.exceptions import body as error_body
 from trailer.context import client_address
@@ -83,10 +86,10 @@ class OffsetConflict(Conflict):
 def enrol(request: HttpRequest) -> HttpResponse:
     enrolment_throttle(client_address(request.META))
     wanted = _decode(request, EnrolRequest)
-    token, host = enrolment_redeem(wanted.token)
+    own, host = enrolment_redeem(wanted.token)
     return _json(
         EnrolReply(
-            token=token,
+            token=own,
             host_id=str(host.id),
             host_name=host.name,
             host_key=host_key(host),
@@ -141,7 +144,8 @@ def report(request: HttpRequest) -> HttpResponse:
 @_answering_errors
 @require_POST
 def heartbeat(request: HttpRequest) -> HttpResponse:
-    host = _host(request)
+    bearer = agent_for_bearer(request.headers.get("Authorization", ""))
+    host = bearer.host
     beat = _decode(request, Heartbeat)
     require_epoch(host, beat.epoch)
     host_heard(host, beat)
@@ -151,8 +155,18 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
             settings=host_settings(host),
             server_time=now.isoformat(),
             next_beat=next_beat(host, now),
+            token_due=agent_token_is_due(bearer, now),
         )
     )
+
+
+@_answering_errors
+@require_POST
+def token(request: HttpRequest) -> HttpResponse:
+    """A new token for the agent at work, beside the one that it shows here."""
+    bearer = agent_for_bearer(request.headers.get("Authorization", ""))
+    require_epoch(bearer.host, _decode(request, TokenRequest).epoch)
+    return _json(TokenReply(token=agent_token_issue(bearer)))
 
 
 @_answering_errors
