@@ -122,7 +122,10 @@ class Connections:
 
     def _negotiated(self) -> str:
         if not self._version:
-            probe = RecordingClient(**self._settings, version="auto", timeout=QUICK)
+            try:
+                probe = RecordingClient(**self._settings, version="auto", timeout=QUICK)
+            except DockerException as problem:
+                raise own_error(problem) from problem
             self._version = probe.api_version
             probe.close()
         return self._version

@@ -7,11 +7,12 @@ import pytest
 from agent.apply.failures import Failures
 from agent.clock import Backoff
 from agent.config import read_config
-from agent.errors import ConfigError
+from agent.errors import ConfigError, EngineUnavailable
 from agent.image_refs import familiar, repository_of, same_server, split_tag
 from agent.loop.target import Target, clamped
 from agent.loop.wake import Wake
 from agent.protocol.state import HostSettings
+from agent.runtime.docker import DockerRuntime
 from agent.store.database import Database
 from tests.agent.documents import document, workspace
 
@@ -194,3 +195,11 @@ def test_newer_settings_of_a_heartbeat_stand_over_the_document(tmp_path: Path) -
     assert state is not None
     assert state.settings.enabled is False
     assert Target(tmp_path, Database(tmp_path / "agent.sqlite3")).state() is not None
+
+
+def test_an_engine_that_was_never_there_is_away_and_no_fault(tmp_path: Path) -> None:
+    runtime = DockerRuntime({"DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"})
+    with pytest.raises(EngineUnavailable, match="cannot be reached"):
+        runtime.events()
+    with pytest.raises(EngineUnavailable, match="cannot be reached"):
+        runtime.info()

@@ -102,7 +102,7 @@ def test_an_agents_token_changes_all_the_time_and_nothing_locks_it_out(
 ) -> None:
     line = scene.user.post(f"/hosts/{scene.host_id}/enrolment/", status=201)
     scene.start_agent(line["token"])
-    eventually(lambda: scene.host()["status"] == "online", 30)
+    eventually(lambda: scene.host()["status"] == "online", 30, "not online")
     first = scene.token()
     scene.manage("backup", str(tmp_path / "backup.tar.gz"))
     scene.changes()
