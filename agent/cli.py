@@ -30,6 +30,7 @@ from agent.runtime.docker import DockerRuntime
 from agent.runtime.docker_agent import DockerAgents
 from agent.runtime.port import Look
 from agent.server.http import HttpServer
+from agent.server.plain_http import check_server_address
 from agent.store.database import Database
 from agent.store.document import load_document
 from agent.store.identity import load_identity
@@ -78,12 +79,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
-    identity = enrolled(config, HttpServer(config.server_url).enrol)
+    check_server_address(config.server_url, allowed=config.plain_http)
+    identity = enrolled(config, _server(config).enrol)
     supervisor = Supervisor(
         config,
         identity,
         runtime=DockerRuntime(config.engine_environment),
-        server=HttpServer(config.server_url, token=StoredToken(config.state_dir, identity)),
+        server=_server(config, StoredToken(config.state_dir, identity)),
         agents=DockerAgents(config.engine_environment),
     )
     if once:
@@ -96,6 +98,10 @@ def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
     log.info("stopped, exit code %d", code)
     logging.shutdown()
     return code
+
+
+def _server(config: Config, token: StoredToken | None = None) -> HttpServer:
+    return HttpServer(config.server_url, token=token or "", plain_http=config.plain_http)
 
 
 def _stop_at_end_of_input(supervisor: Supervisor) -> None:
@@ -143,13 +149,14 @@ def _validate(config: Config) -> int:
     identity = load_identity(config.state_dir)
     if identity is None:
         raise ConfigError(f"There is nothing to prove: {config.state_dir} holds no identity.json.")
+    check_server_address(config.server_url, allowed=config.plain_http)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     # The agent at work may change its token meanwhile: the file is where the trial learns of it.
     token = StoredToken(config.state_dir, identity, writes=False)
     validate(
-        HttpServer(config.server_url, token=token),
+        _server(config, token),
         host_id=identity.host_id,
         engine_answers=DockerRuntime(config.engine_environment).info,
         health=HealthFile(health_path(config.state_dir, config.health_file)),

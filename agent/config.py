@@ -17,6 +17,8 @@ class Config:
     server_url: str
     state_dir: Path
     enrolment_token: str = field(default="", repr=False)
+    # The operator says that the way to a public address without encryption is safe.
+    plain_http: bool = False
     # What the engine's client reads: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
     engine_environment: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "INFO"
@@ -45,6 +47,7 @@ def read_config(environment: Mapping[str, str]) -> Config:
         state_dir=Path(state_dir),
         policy_path=Path(policy) if policy else None,
         enrolment_token=environment.get("TRAILER_ENROLMENT_TOKEN", "").strip(),
+        plain_http=environment.get("TRAILER_AGENT_PLAIN_HTTP", "").strip() == "1",
         engine_environment={k: v for k, v in environment.items() if k.startswith("DOCKER_")},
         engine_workers=_number(environment, "TRAILER_AGENT_ENGINE_WORKERS", 8),
         health_file=environment.get("TRAILER_AGENT_HEALTH_FILE", "").strip(),

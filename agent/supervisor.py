@@ -188,6 +188,7 @@ class Supervisor:
             epoch=self.parts.session.epoch,
             on_nudge=self.poll.nudge,
             stop=self._stop,
+            plain_http=self._config.plain_http,
             sessions=lambda send: Wire(self.parts.sessions, send),
         )
         self.parts.wake.request("start", full=True)

@@ -37,7 +37,7 @@ def _state(config: Config) -> HostState | None:
         identity = load_identity(config.state_dir)
         if identity is not None:
             token = StoredToken(config.state_dir, identity, writes=False)
-            server = HttpServer(config.server_url, token=token)
+            server = HttpServer(config.server_url, token=token, plain_http=config.plain_http)
             return read_document(server.check().body, host_id=identity.host_id)
     except AgentError:
         pass

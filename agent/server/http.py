@@ -22,6 +22,7 @@ from agent.protocol.session import (
     TokenReply,
     TokenRequest,
 )
+from agent.server.plain_http import PrivateHttpAdapter
 from agent.server.port import Fetched
 
 if TYPE_CHECKING:
@@ -64,8 +65,11 @@ class FixedToken:
 class HttpServer:
     """Each thread keeps its own connection: requests' sessions are not made for sharing."""
 
-    def __init__(self, base_url: str, *, token: str | Token = "") -> None:
+    def __init__(
+        self, base_url: str, *, token: str | Token = "", plain_http: bool = False
+    ) -> None:
         self._base_url = base_url.rstrip("/")
+        self._plain_http = plain_http
         self._token = FixedToken(token) if isinstance(token, str) else token
         self._local = threading.local()
 
@@ -162,6 +166,8 @@ class HttpServer:
             session.trust_env = False
             # An authority of the operator's own; the realtime socket reads the same variable.
             session.verify = os.environ.get("SSL_CERT_FILE") or True
+            if not self._plain_http:
+                session.mount("http://", PrivateHttpAdapter())
             self._local.session = session
         return session
 

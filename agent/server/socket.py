@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 from agent.clock import Backoff
+from agent.errors import ServerUnavailable
 from agent.protocol import PROTOCOL_VERSION
+from agent.server.plain_http import check_peer
 
 if TYPE_CHECKING:
+    import socket as sockets
     import threading
     from collections.abc import Callable
 
-    from websockets.sync.client import ClientConnection
+    from websockets.client import ClientProtocol
 
 log = logging.getLogger(__name__)
 _RECEIVE_TIMEOUT = 1.0
@@ -44,6 +47,15 @@ class _NoSessions:
         """There was nothing."""
 
 
+class _PrivateConnection(ClientConnection):
+    """Made before anything is sent, also after a redirect."""
+
+    def __init__(self, socket: sockets.socket, protocol: ClientProtocol, **options: Any) -> None:
+        if not protocol.uri.secure:
+            check_peer(socket)
+        super().__init__(socket, protocol, **options)
+
+
 def socket_url(server_url: str) -> str:
     parts = urlsplit(server_url.rstrip("/"))
     scheme = {"https": "wss", "http": "ws"}.get(parts.scheme, parts.scheme)
@@ -62,9 +74,11 @@ class ServerSocket:
         epoch: Callable[[], int],
         on_nudge: Callable[[], None],
         stop: threading.Event,
+        plain_http: bool = False,
         sessions: Callable[[Callable[[bytes], None]], SessionWire] = lambda send: _NoSessions(),
     ) -> None:
         self._url = socket_url(server_url)
+        self._plain_http = plain_http
         self._token = token
         self._epoch = epoch
         self._on_nudge = on_nudge
@@ -82,6 +96,8 @@ class ServerSocket:
                 self._listen(epoch, backoff)
             except (OSError, TimeoutError, ConnectionClosed, InvalidHandshake, InvalidURI) as why:
                 log.debug("socket lost: %s", why)
+            except ServerUnavailable as why:
+                log.warning("no socket: %s", why)
             self._stop.wait(backoff.next_delay())
 
     def _listen(self, epoch: int, backoff: Backoff) -> None:
@@ -93,6 +109,7 @@ class ServerSocket:
         }
         with connect(
             self._url,
+            create_connection=None if self._plain_http else _PrivateConnection,
             additional_headers=headers,
             proxy=None,
             close_timeout=1,

@@ -36,6 +36,8 @@ class AgentProcess:
         self._environment = {
             **os.environ,
             "TRAILER_SERVER_URL": server_url,
+            # Whatever the server is bound to is an address of this very machine.
+            "TRAILER_AGENT_PLAIN_HTTP": "1",
             "TRAILER_AGENT_STATE_DIR": str(state_dir),
         }
         self._base_dir = base_dir
