@@ -78,6 +78,7 @@ def test_the_pasted_line_brings_a_host_online_and_the_first_boot_is_replaced(
     assert not [e for e in new.attrs["Config"]["Env"] if "ENROLMENT" in e]
     assert far.works()
     assert far.user.get(f"/workspaces/{first['id']}/")["container_id"] == first["container_id"]
+    assert len(far.user.get("/audit/?action=host.token")["results"]) > 2
 
 
 def test_a_broken_image_never_takes_over_and_the_host_stays_reconciled(far: AgentHost) -> None:
