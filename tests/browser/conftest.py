@@ -14,11 +14,11 @@ from playwright.sync_api import expect
 
 from tests.browser.pretend_agent import PretendAgent
 from tests.e2e.scenario import User
-from tests.ground.browser import WINDOW
 from tests.ground.fixtures_browser import (
     PATIENCE_MS,
     browser,
     browser_context,
+    new_window,
     page,
     page_errors,
     watched_page,
@@ -69,6 +69,21 @@ def signed_in(
     """An empty page of the administrator, whose agents are pretended."""
     with pages_window.page(page_errors, request.node) as opened:
         yield opened
+
+
+@pytest.fixture
+def with_own_clock(
+    browser: Browser,
+    pages_window: Window,
+    page_errors: list[str],
+    request: pytest.FixtureRequest,
+) -> Iterator[Page]:
+    """As `signed_in`, in a window of its own: a clock that is set is that of all its pages."""
+    context = new_window(browser)
+    context.add_cookies(pages_window.cookies)  # type: ignore[arg-type]
+    with watched_page(context, page_errors, request.node) as opened:
+        yield opened
+    context.close()
 
 
 @pytest.fixture
@@ -147,11 +162,7 @@ class Window:
     @classmethod
     @contextmanager
     def opened(cls, browser: Browser, server: RunningTrailer) -> Iterator[Window]:
-        # Drawing a moving badge sixty times a second takes a core that the tests need.
-        context = browser.new_context(
-            viewport={"width": WINDOW["width"], "height": WINDOW["height"]},
-            reduced_motion="reduce",
-        )
+        context = new_window(browser)
         yield cls(context, server)
         context.close()
 

@@ -203,9 +203,9 @@ def _show_the_container_before(page: Page, viewer: Locator, workspace_id: str) -
 
 
 def test_logs_whose_socket_is_dead_without_knowing_it_go_on(
-    signed_in: Page, agent: PretendAgent
+    with_own_clock: Page, agent: PretendAgent
 ) -> None:
-    page, logs = signed_in, ScriptedLogs()
+    page, logs = with_own_clock, ScriptedLogs()
     page.route_web_socket("**/ws/workspaces/*/logs/*", logs.open)
     workspace = agent.workspace()
     agent.says_workspace(workspace, "running", container_id="a" * 64)
@@ -226,9 +226,9 @@ def test_logs_whose_socket_is_dead_without_knowing_it_go_on(
 
 
 def test_a_flood_of_lines_is_drawn_ten_times_a_second_and_a_click_at_once(
-    signed_in: Page, agent: PretendAgent
+    with_own_clock: Page, agent: PretendAgent
 ) -> None:
-    page, logs = signed_in, ScriptedLogs()
+    page, logs = with_own_clock, ScriptedLogs()
     page.route_web_socket("**/ws/workspaces/*/logs/*", logs.open)
     workspace = agent.workspace()
     agent.says_workspace(workspace, "running", container_id="a" * 64)
@@ -236,15 +236,7 @@ def test_a_flood_of_lines_is_drawn_ten_times_a_second_and_a_click_at_once(
     page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/?tab=logs")
     body = page.locator("[data-log-text]")
     expect(body).to_contain_text("entry 299")
-    page.clock.pause_at(page.evaluate("Date.now()") + 1000)
-    try:
-        _pour(page, logs, body)
-    finally:
-        # The clock is that of the window, and of the tests that follow.
-        page.clock.resume()
-
-
-def _pour(page: Page, logs: ScriptedLogs, body: Locator) -> None:
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
     body.evaluate(
         """(body) => {
           window.drawn = 0;

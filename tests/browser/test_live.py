@@ -157,9 +157,9 @@ def test_a_lost_server_is_told_and_its_return_needs_no_reload(
 
 
 def test_a_socket_that_is_dead_without_knowing_it_is_replaced(
-    signed_in: Page, agent: PretendAgent
+    with_own_clock: Page, agent: PretendAgent
 ) -> None:
-    page = signed_in
+    page = with_own_clock
     opened: list[WebSocketRoute] = []
     lost: list[str | bytes] = []
 
@@ -188,9 +188,9 @@ def test_a_socket_that_is_dead_without_knowing_it_is_replaced(
 
 
 def test_changes_of_what_a_list_does_not_show_leave_the_list_alone(
-    signed_in: Page, agent: PretendAgent
+    with_own_clock: Page, agent: PretendAgent
 ) -> None:
-    page = signed_in
+    page = with_own_clock
     opened: list[WebSocketRoute] = []
 
     def carry(socket: WebSocketRoute) -> None:
