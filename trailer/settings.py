@@ -145,8 +145,6 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     }
     # A thread that answers requests keeps its connection: opening one costs more than an answer.
     DATABASES["default"]["CONN_MAX_AGE"] = None
-    # Sockets and threads share the test database, which the in-memory one does not allow.
-    DATABASES["default"]["TEST"] = {"NAME": str(TRAILER_DATA_DIR / "test.sqlite3")}
 else:
     # Sockets, requests and jobs have threads of their own: a pool bounds their connections.
     DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}}

@@ -1,8 +1,8 @@
 """The database of tests inside this process: a copy of one that is migrated already."""
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.test.utils import setup_databases, teardown_databases
 
-from tests.ground.template import migrated_database
+from tests.ground.template import DATABASE, migrated_database
 
 
 @pytest.fixture(scope="session")
@@ -33,16 +33,18 @@ def django_db_setup(
 
 
 def _copied() -> Callable[[], None]:
+    """In a folder of this process alone: suites that run side by side have workers of one name.
+    A file, because sockets and threads share it, which a database in memory does not allow."""
     connection = connections["default"]
     connection.close()
-    copy = Path(connection.settings_dict["TEST"]["NAME"])
-    _remove(copy)
+    folder = Path(tempfile.mkdtemp(prefix="trailer-test-database-"))
+    copy = folder / DATABASE
     shutil.copyfile(migrated_database(), copy)
     settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = str(copy)
 
     def undo() -> None:
         connections.close_all()
-        _remove(copy)
+        shutil.rmtree(folder, ignore_errors=True)
 
     return undo
 
@@ -65,9 +67,3 @@ def _let_flush_empty_the_audit(patch: pytest.MonkeyPatch) -> None:
 def _made() -> Callable[[], None]:
     made = setup_databases(verbosity=0, interactive=False)
     return lambda: teardown_databases(made, verbosity=0)
-
-
-def _remove(database: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            Path(f"{database}{suffix}").unlink()
