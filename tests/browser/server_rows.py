@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
 
 from hosts.services.restored import HELD
+from tests.ground.production_set import DATABASE_URL
 from tests.ground.template import DATABASE
 
 if TYPE_CHECKING:
@@ -19,32 +22,52 @@ if TYPE_CHECKING:
 @contextmanager
 def workspaces_like(server: RunningTrailer, workspace: Any, number: int) -> Iterator[None]:
     """So many more of the same kind; a request for each would take a minute."""
-    keys = [uuid.uuid4().hex for _ in range(number)]
-    with closing(_database(server)) as database:
-        with database:
-            one = "CREATE TEMP TABLE one AS SELECT * FROM workspaces_workspace WHERE id = ?"
-            database.execute(one, (_key(workspace),))
-            for place, key in enumerate(keys):
-                database.execute("UPDATE one SET id = ?, name = ?", (key, f"many-{place}"))
-                database.execute("INSERT INTO workspaces_workspace SELECT * FROM one")
-        try:
-            yield
-        finally:
-            gone = [(key,) for key in keys]
-            with database:
-                database.executemany("DELETE FROM workspaces_event WHERE workspace_id = ?", gone)
-                database.executemany("DELETE FROM workspaces_workspace WHERE id = ?", gone)
+    keys = [str(uuid.uuid4()) for _ in range(number)]
+    with Rows(server) as rows:
+        one = "CREATE TEMP TABLE one AS SELECT * FROM workspaces_workspace WHERE id = ?"
+        rows.run(one, rows.key(workspace["id"]))
+        for place, key in enumerate(keys):
+            rows.run("UPDATE one SET id = ?, name = ?", rows.key(key), f"many-{place}")
+            rows.run("INSERT INTO workspaces_workspace SELECT * FROM one")
+    try:
+        yield
+    finally:
+        with Rows(server) as rows:
+            for key in keys:
+                rows.run("DELETE FROM workspaces_event WHERE workspace_id = ?", rows.key(key))
+                rows.run("DELETE FROM workspaces_workspace WHERE id = ?", rows.key(key))
 
 
 def mark_restored(server: RunningTrailer, host: Any) -> None:
     """As a restored backup leaves every host."""
-    with closing(_database(server)) as database, database:
-        database.execute(f"{HELD.statement} WHERE id = ?", (_key(host),))
+    with Rows(server) as rows:
+        rows.run(f"{HELD.statement} WHERE id = ?", rows.key(host["id"]))
 
 
-def _database(server: RunningTrailer) -> sqlite3.Connection:
-    return sqlite3.connect(server.folder / "data" / DATABASE, timeout=30)
+class Rows:
+    """One transaction on the server's database, whichever kind it has."""
 
+    def __init__(self, server: RunningTrailer) -> None:
+        url = server.folder / DATABASE_URL
+        self._is_file = not url.exists()
+        self._database: Any = (
+            sqlite3.connect(server.folder / "data" / DATABASE, timeout=30)
+            if self._is_file
+            else psycopg.connect(url.read_text())
+        )
 
-def _key(thing: Any) -> str:
-    return uuid.UUID(thing["id"]).hex
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._database.commit()
+        self._database.close()
+
+    def run(self, statement: str, *values: str) -> None:
+        marked = statement if self._is_file else statement.replace("?", "%s")
+        self._database.execute(marked, values)
+
+    def key(self, given: str) -> str:
+        """As the database writes it."""
+        return uuid.UUID(given).hex if self._is_file else given

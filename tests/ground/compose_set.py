@@ -7,8 +7,6 @@ host's agent is a process here: tests remove every container of that host.
 
 import json
 import os
-import signal
-import threading
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -150,17 +148,5 @@ volumes:
         return str(self._ask("POST", path, headers=headers).json()["token"])
 
 
-def main() -> None:
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    running = ComposeSet(dict(os.environ))
-    try:
-        running.start()
-        ended.wait()
-    finally:
-        running.stop()
-
-
 if __name__ == "__main__":
-    main()
+    process.run_until_signalled(ComposeSet(dict(os.environ)))

@@ -8,9 +8,30 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Protocol
 
 LOOPBACK = "127.0.0.1"
 Child = subprocess.Popen[bytes]
+
+
+class Part(Protocol):
+    """What a process of the ground starts and has to stop."""
+
+    def start(self) -> object: ...
+
+    def stop(self) -> None: ...
+
+
+def run_until_signalled(part: Part) -> None:
+    """The life of a process that is nothing but this part; SIGINT and SIGTERM end it in order."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        part.start()
+        ended.wait()
+    finally:
+        part.stop()
 
 
 def run(*command: str | Path, check: bool = True) -> str:

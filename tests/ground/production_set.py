@@ -6,9 +6,7 @@ DATABASE_URL and REDIS_URL name others; its database outlives a restart in the d
 """
 
 import os
-import signal
 import sys
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +18,8 @@ from trailer.domains import default_url_domain
 from trailer.standalone.agent_process import AgentProcess
 
 ROOT = Path(__file__).resolve().parents[2]
+# Beside the data folder: where tests find the database that was started for them.
+DATABASE_URL = "database.url"
 _WEB = ("--preload", "--no-control-socket")
 _PREPARE = """
 import django
@@ -59,6 +59,7 @@ class ProductionSet:
             postgres = PrivatePostgres(self._data.parent / "postgres")
             self._services.append(postgres.start())
             self._env["DATABASE_URL"] = postgres.url
+            (self._data.parent / DATABASE_URL).write_text(postgres.url)
         if "REDIS_URL" not in self._env:
             redis = PrivateRedis(self._data.parent / "redis")
             self._services.append(redis.start())
@@ -119,17 +120,5 @@ def commands(web: int, sockets: int, data: Path) -> list[list[str | Path]]:
     ]
 
 
-def main() -> None:
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    running = ProductionSet(dict(os.environ))
-    try:
-        running.start()
-        ended.wait()
-    finally:
-        running.stop()
-
-
 if __name__ == "__main__":
-    main()
+    process.run_until_signalled(ProductionSet(dict(os.environ)))

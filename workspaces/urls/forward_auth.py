@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import Http404, HttpResponse
@@ -47,8 +48,9 @@ class ForwardAuthView(View):
         user = visitor(ticket, url) if ticket is not None else None
         if ticket is None or user is None:
             return _told(_sign_in(request, url))
-        asked_host = request.META.get("HTTP_X_FORWARDED_HOST", host)
-        if headers.is_foreign(request.META.get("HTTP_ORIGIN", ""), asked_host):
+        if headers.is_foreign(
+            request.META.get("HTTP_ORIGIN", ""), _asked_host(request, url, host)
+        ):
             return _told(_not_from_there())
         answer = HttpResponse(status=200)
         for name, value in _for_the_app(request, user.get_username()):
@@ -56,6 +58,14 @@ class ForwardAuthView(View):
         if tokens.is_ageing(visit):
             answer.headers["Set-Cookie"] = entrance.visit_cookie(ticket, secure=url.tls)
         return answer
+
+
+def _asked_host(request: HttpRequest, url: Url, host: str) -> str:
+    """With the port, as the router tells it. A proxy in front of the server tells the server's own
+    name instead; then it is the address that is known for the URL."""
+    told = request.META.get("HTTP_X_FORWARDED_HOST", host)
+    name = told.partition(":")[0].lower()
+    return told if name == host.lower() else urlsplit(url_address(url)).netloc
 
 
 def _is_signed(request: HttpRequest, url: Url, host: str) -> bool:

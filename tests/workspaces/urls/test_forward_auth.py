@@ -145,13 +145,15 @@ NEIGHBOUR = {"HTTP_ORIGIN": "http://neighbour.apps.example.com"}
         ({"HTTP_ORIGIN": f"http://{HOST}:9999"}, 403),
     ],
 )
+# The second is what a proxy in front of the server makes of it.
+@pytest.mark.parametrize("forwarded_host", [HOST, "trailer.example.com"])
 def test_a_page_of_a_neighbour_does_nothing_with_its_visitors_cookie(
-    owner: User, workspace: Workspace, fields: dict[str, str], status: int
+    owner: User, workspace: Workspace, fields: dict[str, str], status: int, forwarded_host: str
 ) -> None:
     platform, visitor = Client(), Client()
     platform.force_login(owner)
     enter(platform, workspace, visitor)
-    answer = ask(visitor, workspace, HTTP_X_FORWARDED_HOST=HOST, **fields)
+    answer = ask(visitor, workspace, HTTP_X_FORWARDED_HOST=forwarded_host, **fields)
     assert answer.status_code == status
 
 
