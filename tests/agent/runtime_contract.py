@@ -162,11 +162,19 @@ class RuntimeContract:
     def test_an_image_in_use_cannot_be_removed(
         self, runtime: Runtime, make: Callable[..., str], image: str
     ) -> None:
-        runtime.start_container(make())
+        """One of its own: an image with a second name only loses the first, in use or not."""
+        used = "trailer/used:latest"
+        request = BuildRequest(ref=used, dockerfile=f"FROM {image}\nRUN echo used")
+        assert not [out.error for out in runtime.build_image(request, None) if out.error]
+        container_id = make(image=used)
+        runtime.start_container(container_id)
         with pytest.raises(Conflict):
-            runtime.remove_image(image)
-        found = runtime.inspect_image(image)
+            runtime.remove_image(used)
+        found = runtime.inspect_image(used)
         assert found.id in {i.id for i in runtime.observe(LOOK).images}
+        runtime.stop_container(container_id, timeout=2)
+        runtime.remove_container(container_id, with_volumes=False)
+        runtime.remove_image(used)
 
     def test_a_build_makes_an_image(self, runtime: Runtime, image: str) -> None:
         request = BuildRequest(
