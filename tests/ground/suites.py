@@ -51,10 +51,9 @@ ENGINE = Suite(
 # One worker is done before the engines' are, and leaves the cores to them.
 BROWSER = Suite("browser", ("browser",))
 
-# Lanes run side by side, the suites of a lane one after the other. Engine and pages wait a good
-# deal; once the pages are done, the fast suite takes the time that the engines leave.
-LANES = ((ENGINE,), (BROWSER, FAST))
-SUITES = tuple(suite for lane in LANES for suite in lane)
+# The suites of one phase run side by side: engine and pages mostly wait, for each other's profit.
+PHASES = ((FAST,), (ENGINE, BROWSER))
+SUITES = tuple(suite for phase in PHASES for suite in phase)
 
 
 @dataclass(frozen=True)
@@ -96,9 +95,10 @@ def run_suite(suite: Suite, folders: list[str]) -> Result:
     return Result(suite.name, running.returncode == 0, time.monotonic() - started)
 
 
-def run_lane(suites: list[Suite]) -> list[Result]:
-    """Run suites in turn, each to its end even if another fails."""
-    return [run_suite(suite, suite.folders_with_tests()) for suite in suites]
+def run_phase(suites: list[Suite]) -> list[Result]:
+    """Run suites side by side, each to its end even if another fails."""
+    with ThreadPoolExecutor(len(suites)) as pool:
+        return list(pool.map(run_suite, suites, [suite.folders_with_tests() for suite in suites]))
 
 
 def main(names: list[str]) -> int:
@@ -111,9 +111,11 @@ def main(names: list[str]) -> int:
     if stray:
         print(f"these tests belong to no suite: {' '.join(map(str, stray))}")
         return 1
-    lanes = [[suite for suite in lane if not names or suite.name in names] for lane in LANES]
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        results = [result for lane in pool.map(run_lane, lanes) for result in lane]
+    results: list[Result] = []
+    for phase in PHASES:
+        wanted = [suite for suite in phase if not names or suite.name in names]
+        if wanted:
+            results += run_phase(wanted)
     print()
     for result in results:
         outcome = "passed" if result.passed else "FAILED"
