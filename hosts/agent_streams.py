@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,6 +23,8 @@ from hosts.streams import OPENED, PING, PONG, PeerLost, StreamEnd
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+logger = logging.getLogger(__name__)
 
 # What a user came for is gone; the agent keeps a terminal for a moment.
 _LEFT: Final = msgspec.json.encode(SessionClose(hold=True))
@@ -92,6 +95,10 @@ class AgentStream:
                     return
         except PeerLost:
             await self.left()
+        except Exception:
+            # Redis may be away: without it the peer is as good as gone.
+            logger.warning("the channel of a session broke", exc_info=True)
+            await self.left()
 
     async def _to_agent(self) -> None:
         try:
@@ -106,6 +113,10 @@ class AgentStream:
                     self._over()
                     return
         except (PeerLost, ValueError):
+            await self.left()
+        except Exception:
+            # Redis may be away: without it the peer is as good as gone.
+            logger.warning("the channel of a session broke", exc_info=True)
             await self.left()
 
     async def _tell_agent(self, payload: bytes) -> None:

@@ -37,12 +37,14 @@ class AgentConsumer(sockets.PromptBytes):
         self.looks_left = 0
         self.epoch = epoch_of({"Trailer-Epoch": sockets.header(self.scope, "Trailer-Epoch")})
         host = await self._host()
-        await self.accept()
         if host is None:
+            await self.accept()
             await self.close(code=sockets.NOT_SIGNED_IN)
             return
         self.group = agent_group(host.id)
         await self.channel_layer.group_add(self.group, self.channel_name)
+        # From here on the agent takes itself for connected: it must be found already.
+        await self.accept()
         self.watch = asyncio.create_task(self._watch())
         await self.channel_layer.group_send(
             self.group,
@@ -93,6 +95,9 @@ class AgentConsumer(sockets.PromptBytes):
 
     async def session_open(self, event: dict[str, Any]) -> None:
         if self.is_replaced or event["epoch"] != self.epoch:
+            return
+        if agent_group(event["host"]) != self.group:
+            # Redis says who is in a group, and somebody else may write there.
             return
         number = next(self.numbers)
         end = await StreamEnd.create(self.channel_layer, peer=event["reply"])

@@ -11,6 +11,7 @@ from hosts.status import host_badge, host_message, is_fresh, resource_badge
 from images.models import Image, Registry
 from images.selectors import update_available
 from images.status import image_badge_of, registry_badge, registry_message
+from images.told import image_message
 from trailer import policy
 from workspaces.models import Workspace
 from workspaces.stacks.models import Stack
@@ -80,9 +81,9 @@ def host_state(host: Host, now: datetime) -> State:
     }
 
 
-def image_state(image: Image, now: datetime) -> State:
+def image_state(image: Image, message: str, now: datetime) -> State:
     badge = image_badge_of(image)
-    state = _state("image", image.id, badge, image.message, fresh=is_fresh(image.host, now))
+    state = _state("image", image.id, badge, message, fresh=is_fresh(image.host, now))
     return state | {
         "revision": image.revision,
         "progress": image.progress,
@@ -156,7 +157,7 @@ def _images(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
     rows = (
         Image.objects.visible_to(actor).with_role(actor).select_related("host").filter(pk__in=ids)
     )
-    return [_for(actor, row, image_state(row, now)) for row in rows]
+    return [_for(actor, row, image_state(row, image_message(actor, row), now)) for row in rows]
 
 
 def _networks(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from hosts.models import Host
+from hosts.services.desired import host_desired_changed
 from hosts.services.observed import reported_time
 from hosts.status import is_fresh, silence_limit
 from trailer import events
@@ -55,6 +56,9 @@ def host_heartbeat(host: Host, heartbeat: Heartbeat) -> bool:
         Host.objects.filter(pk=host.pk).update(
             **changed, last_heartbeat=now, silent_published=False
         )
+        if "capabilities" in changed:
+            # What an agent can't do is kept from it.
+            host_desired_changed(host.pk)
         if came_back or set(changed) - _QUIET_COLUMNS:
             events.publish("host", host.pk)
     return came_back
@@ -104,6 +108,8 @@ def _observed(heartbeat: Heartbeat, now: datetime) -> dict[str, Any]:
         "agent_image_id": stored_text(heartbeat.agent_image_id, 255),
         "update_order": stored_number(heartbeat.update_order),
         "update_message": stored_text(heartbeat.update_message, _MESSAGE_LIMIT),
+        "metadata_guard": stored_text(heartbeat.metadata_guard, 20),
+        "metadata_message": stored_text(heartbeat.metadata_message, _MESSAGE_LIMIT),
         "interfaces": _plain(heartbeat.interfaces),
         "disk_free_bytes": stored_number(heartbeat.disk_free_bytes),
         "disk_total_bytes": stored_number(heartbeat.disk_total_bytes),

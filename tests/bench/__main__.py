@@ -12,6 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tests.bench.build_logs import build_rows
+from tests.bench.channels import channel_rows
 from tests.bench.cost import idle_rows
 from tests.bench.endless_output import endless_rows
 from tests.bench.planning import planning_rows
@@ -33,19 +34,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AT_REST = 100
+ALONE = {"planning": planning_rows, "stacks": stack_rows, "channels": channel_rows}
 ON_AN_ENGINE = ("product", "builds", "output", "sessions", "relay", "idle", "metrics")
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, rougher figures")
-    parser.add_argument("--only", choices=["planning", "stacks", *ON_AN_ENGINE], help="one part")
+    parser.add_argument("--only", choices=[*ALONE, *ON_AN_ENGINE], help="one part")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
-    if options.only in (None, "planning"):
-        rows += _part("planning", planning_rows)
-    if options.only in (None, "stacks"):
-        rows += _part("stacks", stack_rows)
+    for title, run in ALONE.items():
+        if options.only in (None, title):
+            rows += _part(title, run)
     if options.only in (None, *ON_AN_ENGINE):
         rows += _on_an_engine(quick=options.quick, only=options.only)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 
 from agent.protocol.sessions import (
     Allowance,
@@ -22,6 +21,7 @@ from agent.protocol.sessions import (
     encode_frame,
 )
 from tests.factories import make_agent_token
+from tests.live.patient_socket import PatientSocket
 from trailer.asgi import application
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class AgentStream:
 class ScriptedAgent:
     """Reads its socket all the time; `opened` gives the sessions that were asked for, in turn."""
 
-    def __init__(self, socket: WebsocketCommunicator) -> None:
+    def __init__(self, socket: PatientSocket) -> None:
         self.socket = socket
         self.streams: dict[int, AgentStream] = {}
         self.nudges = 0
@@ -71,7 +71,7 @@ class ScriptedAgent:
             (b"authorization", f"Bearer {token}".encode()),
             (b"trailer-epoch", str(host.epoch if epoch is None else epoch).encode()),
         ]
-        socket = WebsocketCommunicator(application, "/ws/agent/", headers=headers)
+        socket = PatientSocket(application, "/ws/agent/", headers=headers)
         assert (await socket.connect())[0]
         return cls(socket)
 

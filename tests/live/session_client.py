@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 
 from tests.factories import make_token
+from tests.live.patient_socket import PatientSocket
 from trailer.asgi import application
 
 if TYPE_CHECKING:
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 async def open_session(
     kind: str, workspace: Workspace, user: User | None, query: str = "", *, scope: str = "write"
-) -> WebsocketCommunicator:
+) -> PatientSocket:
     headers = []
     if user is not None:
         token = await sync_to_async(make_token)(user, scope=scope)
         headers = [(b"authorization", f"Token {token}".encode())]
     address = f"/ws/workspaces/{workspace.pk}/{kind}/?{query}"
-    socket = WebsocketCommunicator(application, address, headers=headers)
+    socket = PatientSocket(application, address, headers=headers)
     assert (await socket.connect())[0]
     return socket
 
 
-async def words(socket: WebsocketCommunicator) -> dict[str, Any]:
+async def words(socket: PatientSocket) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(await socket.receive_from(timeout=6))
     return message
 
 
-async def code(socket: WebsocketCommunicator) -> int:
+async def code(socket: PatientSocket) -> int:
     """Of the closing, whatever comes before it."""
     while True:
         output = await socket.receive_output(timeout=6)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 
 from images import consumers
 from images.choices import BuildStatus
 from images.models import Build
 from images.services.logs import build_log_append
 from tests.factories import make_image, make_token, make_user
+from tests.live.patient_socket import PatientSocket
 from trailer import events
 from trailer.accounts.models import ApiToken
 from trailer.asgi import application
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def _open(user: User, build: Build, offset: int = 0) -> WebsocketCommunicator:
+async def _open(user: User, build: Build, offset: int = 0) -> PatientSocket:
     token = await sync_to_async(make_token)(user)
     address = f"/ws/builds/{build.pk}/log/?offset={offset}"
     headers = [(b"authorization", f"Token {token}".encode())]
-    socket = WebsocketCommunicator(application, address, headers=headers)
+    socket = PatientSocket(application, address, headers=headers)
     assert (await socket.connect())[0]
     return socket
 
 
-async def _next(socket: WebsocketCommunicator) -> dict[str, Any]:
+async def _next(socket: PatientSocket) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(await socket.receive_from(timeout=5))
     return message
 
@@ -103,7 +103,7 @@ async def test_a_stranger_is_closed_out_with_4404() -> None:
     assert (await socket.receive_output(timeout=5))["code"] == 4404
 
 
-async def _closed_with(socket: WebsocketCommunicator) -> int:
+async def _closed_with(socket: PatientSocket) -> int:
     while True:
         message = await socket.receive_output(timeout=5)
         if message["type"] == "websocket.close":

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.db import transaction
 from django.utils import timezone
 
@@ -21,6 +20,7 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
+from tests.live.patient_socket import PatientSocket
 from trailer import events
 from trailer.access.grants import grants_replace
 from trailer.access.models import Grant, Role
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def _open(user: User, path: str, *names: str) -> WebsocketCommunicator:
+async def _open(user: User, path: str, *names: str) -> PatientSocket:
     token = await sync_to_async(make_token)(user)
     headers = [(b"authorization", f"Token {token}".encode())]
-    socket = WebsocketCommunicator(application, path, headers=headers)
+    socket = PatientSocket(application, path, headers=headers)
     assert (await socket.connect())[0]
     if names:
         await socket.send_to(text_data=json.dumps({"subscribe": names}))
     return socket
 
 
-async def _next(socket: WebsocketCommunicator) -> dict[str, Any]:
+async def _next(socket: PatientSocket) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(await socket.receive_from(timeout=5))
     return message
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.db import transaction
 from django.test import Client
@@ -22,6 +21,7 @@ from tests.factories import (
     make_user,
     make_workspace,
 )
+from tests.live.patient_socket import PatientSocket
 from trailer import events
 from trailer.accounts.models import User
 from trailer.asgi import application
@@ -37,18 +37,16 @@ def _token(user: User) -> str:
     return make_token(user)
 
 
-def _socket(
-    token: str | None, *, origin: str | None = None, cookie: str = ""
-) -> WebsocketCommunicator:
+def _socket(token: str | None, *, origin: str | None = None, cookie: str = "") -> PatientSocket:
     headers = [(b"authorization", f"Token {token}".encode())] if token else []
     if cookie:
         headers.append((b"cookie", cookie.encode()))
     if origin is not None:
         headers.append((b"origin", origin.encode()))
-    return WebsocketCommunicator(application, "/ws/live/", headers=headers)
+    return PatientSocket(application, "/ws/live/", headers=headers)
 
 
-async def _subscribed(user: User, *names: str) -> WebsocketCommunicator:
+async def _subscribed(user: User, *names: str) -> PatientSocket:
     socket = _socket(await _token(user))
     connected, _ = await socket.connect()
     assert connected
@@ -63,7 +61,7 @@ def _signed_in(user: User) -> Client:
     return client
 
 
-async def _next(socket: WebsocketCommunicator) -> dict[str, Any]:
+async def _next(socket: PatientSocket) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(await socket.receive_from(timeout=5))
     return message
 
@@ -185,7 +183,7 @@ async def test_a_socket_without_a_valid_user_is_closed_with_4401(token: str | No
 
 @pytest.mark.parametrize("address", ["/ws/nothing/", "/ws/workspaces/no-id/logs/", "/elsewhere/"])
 async def test_a_socket_at_an_unknown_address_is_closed_with_4404(address: str) -> None:
-    socket = WebsocketCommunicator(application, address)
+    socket = PatientSocket(application, address)
     connected, _ = await socket.connect()
     assert connected
     closing = await socket.receive_output(timeout=5)
@@ -224,7 +222,7 @@ async def test_an_agent_is_nudged_and_hung_up_on_by_its_own_socket_only() -> Non
     for each in (host, other):
         token = await sync_to_async(make_agent_token)(each)
         header = (b"authorization", f"Bearer {token}".encode())
-        socket = WebsocketCommunicator(application, "/ws/agent/", headers=[header])
+        socket = PatientSocket(application, "/ws/agent/", headers=[header])
         assert (await socket.connect())[0]
         sockets.append(socket)
 
@@ -247,7 +245,7 @@ async def test_an_agent_is_nudged_and_hung_up_on_by_its_own_socket_only() -> Non
 async def test_a_user_token_does_not_open_the_agents_socket() -> None:
     owner = await sync_to_async(make_user)()
     header = (b"authorization", f"Bearer {await _token(owner)}".encode())
-    socket = WebsocketCommunicator(application, "/ws/agent/", headers=[header])
+    socket = PatientSocket(application, "/ws/agent/", headers=[header])
     await socket.connect()
     assert (await socket.receive_output(timeout=5))["code"] == 4401
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.utils import timezone
 
 from agent.protocol.sessions import MAX_PAYLOAD, WINDOW, FrameKind
 from hosts.models import Host
@@ -171,6 +173,19 @@ async def test_without_an_agent_the_reason_is_said_and_the_code_is_busy() -> Non
     socket = await open_session("attach", workspace, owner)
     assert "too old" in (await words(socket))["error"]
     assert await code(socket) == 1013
+
+
+async def test_late_heartbeats_refuse_no_session_that_the_agents_socket_can_carry() -> None:
+    """On a busy machine they come seconds late, and the connection is there all the same."""
+    late = timezone.now() - timedelta(seconds=20)
+    owner, workspace = await session_scene(heartbeat_interval=1, last_heartbeat=late)
+    agent = await ScriptedAgent.connect(workspace.host)
+    socket = await open_session("exec", workspace, owner)
+    stream = await agent.opened()
+    await stream.say(opened=True, session="abc")
+    assert await words(socket) == {"session": "abc"}
+    await socket.disconnect()
+    await agent.leave()
 
 
 @pytest.mark.parametrize(

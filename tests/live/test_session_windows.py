@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from channels.layers import get_channel_layer
 
-from agent.protocol.sessions import PROXY, WIDE_WINDOW, WINDOW, FrameKind, SessionOpen
+from agent.protocol.sessions import LOST, PROXY, WIDE_WINDOW, WINDOW, FrameKind, SessionOpen
+from hosts.streams import StreamEnd
 from tests.live.session_client import soon
 from tests.live.session_scene import started
 from workspaces.sessions.access import Place
@@ -65,4 +66,23 @@ async def test_an_agent_that_sends_more_than_it_agreed_to_loses_the_stream() -> 
     await soon(lambda: stream.closed is not None, "the flood is taken")
     assert not link.is_quiet()
     await link.close()
+    await agent.leave()
+
+
+async def test_a_stream_whose_channel_breaks_ends_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when Redis goes away: whoever waits for bytes would wait for ever."""
+    _, workspace, agent = await started()
+    link, _ = await opened(workspace, agent, window=0)
+
+    async def broken(end: StreamEnd) -> None:
+        raise ConnectionError("Redis is away")
+
+    monkeypatch.setattr(StreamEnd, "receive", broken)
+    await link.check()
+    async with asyncio.timeout(5):
+        last = await link.receive()
+    assert last.close is not None
+    assert last.close.code == LOST
     await agent.leave()

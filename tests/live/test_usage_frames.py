@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.utils import timezone
 
 from agent.protocol.metrics import HostSample, Metrics, WorkspaceSample
 from tests.factories import make_host, make_silent_host, make_token, make_user, make_workspace
+from tests.live.patient_socket import PatientSocket
 from trailer.asgi import application
 from workspaces.live import live_states
 from workspaces.metrics import metrics_record
@@ -73,7 +73,7 @@ async def test_a_heartbeat_reaches_the_subscribers_of_its_host() -> None:
     workspace = await sync_to_async(make_workspace)(host, owner)
     key = await sync_to_async(make_token)(owner)
     headers = [(b"authorization", f"Token {key}".encode())]
-    socket = WebsocketCommunicator(application, "/ws/live/", headers=headers)
+    socket = PatientSocket(application, "/ws/live/", headers=headers)
     connected, _ = await socket.connect()
     assert connected
     await socket.send_json_to({"subscribe": [f"usage:{host.pk}"]})

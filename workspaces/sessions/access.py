@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from django.utils import timezone
 
 from agent.protocol.sessions import CAPABILITY, LOGS
-from hosts.choices import HostStatus
-from hosts.status import host_status
+from hosts.status import host_status, is_out_of_reach
 from trailer import policy
 from trailer.audit.record import record
 from trailer.errors import NotAllowed, NotFound, Unavailable
@@ -38,11 +37,10 @@ def session_place(user: User, workspace_id: UUID, kind: str, *, may_write: bool 
     """Raises NotFound, NotAllowed or Unavailable with the reason."""
     workspace = session_workspace(user, workspace_id, kind, may_write=may_write)
     host = workspace.host
-    status = host_status(host, timezone.now())
-    if status in (HostStatus.PENDING, HostStatus.OFFLINE):
-        raise Unavailable(
-            f"Host {host.name} is {status.label.lower()}. Try again when its agent is connected."
-        )
+    now = timezone.now()
+    if is_out_of_reach(host, now):
+        label = host_status(host, now).label.lower()
+        raise Unavailable(f"Host {host.name} is {label}. Try again when its agent is connected.")
     # Empty until the first heartbeat that knows the engine.
     if host.capabilities and CAPABILITY not in host.capabilities:
         raise Unavailable(f"The agent of host {host.name} is too old for this. Update it.")

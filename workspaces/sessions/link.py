@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -30,6 +31,8 @@ from trailer.events import agent_group
 
 if TYPE_CHECKING:
     from workspaces.sessions.access import Place
+
+logger = logging.getLogger(__name__)
 
 # Seconds in which a connected agent's socket answers. It is a few milliseconds away, but a server
 # on a busy machine may get to it later: 3 s were taken for the cause of one refused log.
@@ -72,6 +75,7 @@ class AgentLink:
         end = await StreamEnd.create(layer)
         message = {
             "type": "session.open",
+            "host": str(place.host_id),
             "epoch": place.epoch,
             "reply": end.channel,
             "request": msgspec.json.encode(request),
@@ -120,6 +124,10 @@ class AgentLink:
                 message = await self._end.receive()
                 await self._arrived(message.kind, message.payload)
         except PeerLost:
+            self._put_end(_LOST)
+        except Exception:
+            # Redis may be away. Whoever waits here has nobody else to learn that from.
+            logger.warning("the channel of a session broke", exc_info=True)
             self._put_end(_LOST)
 
     async def _arrived(self, kind: int, payload: bytes) -> None:
