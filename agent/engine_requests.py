@@ -63,6 +63,10 @@ class BuildRequest:
     dockerfile: str
     files: tuple[tuple[str, str], ...] = ()
     build_args: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # In the clear, like a container's: never shown in a repr, a log or a plan.
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Another one whenever a secret is another one: what was made with the old stays unused.
+    secrets_mark: str = ""
     target: str = ""
     pull_base: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)

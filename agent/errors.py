@@ -35,6 +35,10 @@ class StepFailed(AgentError):
     """A step did not reach its goal although each engine call worked."""
 
 
+class GuardError(AgentError):
+    """The rule against metadata addresses could not be set, looked at or removed."""
+
+
 class ServerError(AgentError):
     """The server refused a request for good."""
 

@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin
 from unfold.decorators import display
 
+from images.admin_forms import SecretInline, secrets_data
 from images.models import Build, BuildLogChunk, Image, Registry, RegistryTest
 from images.services.fields import IMAGE_COLUMNS
 from images.services.images import (
@@ -86,6 +87,7 @@ class RegistryTestAdmin(ReadOnlyAdmin):
 @admin.register(Image)
 class ImageAdmin(ServiceAdmin):
     form = RevisionForm
+    inlines: ClassVar = [SecretInline]
     list_display = ("name", "host", "kind", "reference", "badge", "owner", "updated_at")
     list_filter = ("host", "kind", "status", "enabled", "update_policy")
     list_select_related = ("host", "owner")
@@ -110,19 +112,22 @@ class ImageAdmin(ServiceAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "host", "kind") if obj else self.readonly_fields
 
-    def service_create(self, request: HttpRequest, form: Any) -> Model:
-        data = form.cleaned_data
-        return image_create(
-            actor=request.user, host=data["host"], kind=data["kind"], **_image_fields(form)
-        )
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Nothing yet: the secrets in the inline belong to the same change."""
 
-    def service_update(self, request: HttpRequest, obj: Image, form: Any) -> Model:
-        return image_update(
-            actor=request.user,
-            image=obj,
-            expected_revision=form.expected_revision,
-            **_image_fields(form),
-        )
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        fields = {**_image_fields(form), "build_secrets": secrets_data(formsets)}
+        if change:
+            image_update(
+                actor=request.user,
+                image=form.instance,
+                expected_revision=form.expected_revision,
+                **fields,
+            )
+            return
+        data = form.cleaned_data
+        made = image_create(actor=request.user, host=data["host"], kind=data["kind"], **fields)
+        self.adopt(form.instance, made)
 
     def service_delete(self, request: HttpRequest, obj: Image) -> None:
         image_delete(actor=request.user, image=obj)

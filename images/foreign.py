@@ -31,7 +31,7 @@ def must_ask(image: Image, others: Sequence[Image]) -> bool:
         and other.kind == ImageKind.PULL
         and (other.registry_id is not None or other.is_private)
         and parse_reference(other.reference).name in names
-        and not all(policy.allows(person, "image.view", other) for person in people)
+        and not all(policy.allows(person, "image.use", other) for person in people)
         for other in others
     )
 

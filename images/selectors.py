@@ -37,6 +37,12 @@ def newest_build(image: Image) -> Build | None:
     return image.builds.order_by("-number").first()
 
 
+def builds_of(*, actor: Actor, image: Image) -> QuerySet[Build]:
+    """Newest first."""
+    policy.require(actor, "image.source", image)
+    return image.builds.select_related("actor").order_by("-number")
+
+
 def with_current_build(images: QuerySet[Image]) -> QuerySet[Image]:
     """Adds `current_build_id`: the id of the newest build, without a query per image."""
     newest = Build.objects.filter(image=OuterRef("pk")).order_by("-number").values("pk")[:1]

@@ -11,6 +11,7 @@ from agent.engine_requests import BuildRequest, Credential
 from agent.image_refs import repository_of, same_server
 from agent.plan import BuildFinding, ImageFinding, PlanBuilder
 from agent.protocol import naming
+from agent.protocol.build_secrets import secrets_mark
 from agent.steps import IMAGE, BuildImage, CancelBuild, ClearBuild, PullImage
 
 if TYPE_CHECKING:
@@ -214,6 +215,8 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         dockerfile=image.dockerfile,
         files=tuple((file.path, file.content) for file in image.files),
         build_args=image.build_args,
+        secrets=image.build_secrets,
+        secrets_mark=secrets_mark(view.knows.host_key, image.id, image.build_secrets),
         target=image.target,
         pull_base=image.pull_base,
         labels=view.labels_for(IMAGE, naming.LABEL_IMAGE, image.id),

@@ -10,16 +10,34 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agent.protocol.arguments import UNCLEAR, Arguments
+from agent.protocol.dockerfile import escape_sign, instructions, lines_problem
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Set
+
+__all__ = [
+    "Base",
+    "dockerfile_bases",
+    "dockerfile_problem",
+    "escape_sign",
+    "image_sources",
+    "instructions",
+    "reserved_problem",
+]
 
 _OWN: Final = re.compile(r"trailer/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^:@])")
-_ID = re.compile(r"(?:sha256:)?[0-9a-f]{1,64}", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"\s*#\s*(\w+)\s*=\s*(\S+)\s*\Z")
-_VARIABLE = re.compile(
-    r"\$(?:(?P<bare>\w+)|\{(?P<name>\w+)(?:(?P<sign>:?[-+])(?P<word>[^${}]*))?\})", re.ASCII
+_ID: Final = re.compile(r"(?:sha256:)?[0-9a-f]{1,64}", re.IGNORECASE)
+# What engines take for a stage; anything else behind AS is an error there.
+_STAGE: Final = re.compile(r"[a-z][a-z0-9_.-]*")
+# More digits are no number to an engine, but may be the beginning of an id.
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
+# A flag whose name, end or parts are not what they seem once the engine took its quotes out. It
+# looks for the end byte by byte: a part of another letter may pass for a space.
+_DISGUISED: Final = re.compile(
+    r"""--(?:.*[^!-~]|.*[\\`]|[^=]*["']|mount=.*["']|[^=]*=(?!(?:[^"']|"[^"]*"|'[^']*')*\Z))""",
+    re.DOTALL,
 )
-_UNCLEAR = re.compile(r"[\"'`$\\{}]")
 
 
 def reserved_problem(ref: str) -> str:
@@ -37,6 +55,8 @@ def reserved_problem(ref: str) -> str:
 
 def dockerfile_problem(dockerfile: str, build_args: Mapping[str, str]) -> str:
     """Why this may not be built, or empty: it must not name what others made on the host."""
+    if problem := lines_problem(dockerfile):
+        return problem
     for base in dockerfile_bases(dockerfile, build_args):
         if problem := base.problem():
             return problem
@@ -48,9 +68,15 @@ class Base:
     """An image that a Dockerfile begins with, copies from or mounts; never one of its stages."""
 
     text: str
+    # Behind FROM: there its own triggers run.
+    begins: bool = False
+    # What FROM says beside it, with its variables filled in as far as they are known.
+    platform: str = ""
+    # The stages before it.
+    stages: frozenset[str] = frozenset()
 
     def is_clear(self) -> bool:
-        return not _UNCLEAR.search(self.text)
+        return not UNCLEAR.search(self.text)
 
     def problem(self) -> str:
         if not self.is_clear():
@@ -63,60 +89,66 @@ class Base:
         return reserved_problem(self.text)
 
 
-def dockerfile_bases(dockerfile: str, build_args: Mapping[str, str]) -> Iterator[Base]:
-    """In the engine's own reading: a stage counts from the line after its FROM on."""
+def dockerfile_bases(
+    dockerfile: str, build_args: Mapping[str, str], target: str = ""
+) -> Iterator[Base]:
+    """In the engine's own reading: a stage counts from the line after its FROM on. With a target
+    those up to its stage, which is where an engine stops."""
     stages: set[str] = set()
-    known: dict[str, str] = {}
-    begun = False
-    for words in _instructions(dockerfile):
+    arguments = Arguments(build_args)
+    number, name = -1, ""
+    for words in instructions(dockerfile):
         verb, rest = words[0].upper(), words[1:]
         if verb == "ONBUILD" and rest:
             verb, rest = rest[0].upper(), rest[1:]
-        if verb == "ARG" and not begun:
-            known |= _declared(rest, known, build_args)
+        if verb == "ARG" and number < 0:
+            arguments.declare(rest)
         elif verb == "FROM":
-            begun = True
-            named = [word for word in rest if not word.startswith("--")]
-            text = _expanded(named[0], known) if named else ""
-            if text and text != "scratch" and text.lower() not in stages:
-                yield Base(text)
-            if len(named) == 3 and named[1].upper() == "AS":
-                stages.add(named[2].lower())
-        elif verb in {"COPY", "RUN"}:
-            for text in _sources(rest):
-                if text.lower() not in stages and not text.isdecimal():
-                    yield Base(text)
+            if target and target.lower() in (name, str(number)):
+                return
+            yield from _begun(rest, arguments, stages)
+            number, name = number + 1, _stage_name(rest)
+            stages |= {name} - {""}
+        else:
+            for text in image_sources(verb, rest, stages):
+                yield Base(text, stages=frozenset(stages))
 
 
-def escape_sign(lines: list[str]) -> str:
-    """The sign that joins lines: a directive above everything else may choose another."""
-    for line in lines:
-        found = _DIRECTIVE.match(line)
-        if not found:
-            break
-        if found[1].lower() == "escape":
-            return found[2]
-    return "\\"
+def image_sources(verb: str, words: list[str], stages: Set[str]) -> Iterator[str]:
+    """Images that an instruction copies from or mounts."""
+    if verb not in {"COPY", "RUN"}:
+        return
+    for text in _sources(words):
+        if text.lower() not in stages and not _INDEX.fullmatch(text):
+            yield text
 
 
-def _instructions(dockerfile: str) -> Iterator[list[str]]:
-    """The words of each, with joined lines put together and comments left out."""
-    lines = dockerfile.removeprefix("\ufeff").split("\n")
-    escape, text = escape_sign(lines), ""
-    for line in lines:
-        bare = line.rstrip()
-        if not bare or bare.lstrip().startswith("#"):
-            # Neither ends an instruction that goes on.
-            continue
-        goes_on = bare.endswith(escape)
-        text += bare.removesuffix(escape)
-        if goes_on:
-            continue
-        if words := text.split():
-            yield words
-        text = ""
-    if words := text.split():
-        yield words
+def _begun(words: list[str], arguments: Arguments, stages: Set[str]) -> Iterator[Base]:
+    flags = [word for word in words if word.startswith("--")]
+    named = [word for word in words if not word.startswith("--")]
+    for flag in flags:
+        if _DISGUISED.match(flag):
+            yield Base(flag)
+    if not named:
+        return
+    # One that is empty in the end may be an image to an engine that knows more variables.
+    text = arguments.expanded(named[0]) or named[0]
+    if text != "scratch" and text.lower() not in stages:
+        platform = next((flag for flag in flags if flag.startswith("--platform=")), "")
+        yield Base(
+            text,
+            begins=True,
+            platform=arguments.expanded(platform.removeprefix("--platform=")),
+            stages=frozenset(stages),
+        )
+
+
+def _stage_name(words: list[str]) -> str:
+    named = [word for word in words if not word.startswith("--")]
+    if len(named) != 3 or named[1].upper() != "AS":
+        return ""
+    name = named[2].lower()
+    return name if _STAGE.fullmatch(name) else ""
 
 
 def _sources(words: list[str]) -> Iterator[str]:
@@ -124,38 +156,14 @@ def _sources(words: list[str]) -> Iterator[str]:
     for word in words:
         if not word.startswith("--"):
             return
+        if _DISGUISED.match(word):
+            yield word
+            return
         flag, _, value = word.partition("=")
         if flag == "--from":
             yield value
         elif flag == "--mount":
             for part in value.split(","):
-                if part.startswith("from="):
-                    yield part.removeprefix("from=")
-
-
-def _declared(
-    words: list[str], known: Mapping[str, str], build_args: Mapping[str, str]
-) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for word in words:
-        name, _, default = word.partition("=")
-        found[name] = build_args.get(name, _expanded(default, {**known, **found}))
-    return found
-
-
-def _expanded(text: str, known: Mapping[str, str]) -> str:
-    """With its variables filled in; what this does not understand stays, and is not clear."""
-
-    def value(found: re.Match[str]) -> str:
-        given = known.get(found["bare"] or found["name"])
-        sign, word = found["sign"] or "", found["word"] or ""
-        is_there = bool(given) if sign.startswith(":") else given is not None
-        if sign.endswith("-"):
-            return (given or "") if is_there else word
-        if sign.endswith("+"):
-            return word if is_there else ""
-        return given or ""
-
-    quote = text[0] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else ""
-    inner = text[1:-1] if quote else text
-    return inner if quote == "'" else _VARIABLE.sub(value, inner)
+                key, _, image = part.partition("=")
+                if key.lower() == "from":
+                    yield image

@@ -100,6 +100,10 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     # for. With an order and no message: that one is fulfilled.
     agent_image_id: str = ""
     update_order: int = 0
+    # Whether containers reach a cloud's metadata addresses: `blocked`, `open`, or empty while
+    # nobody knows; and why it is not as it should be.
+    metadata_guard: str = ""
+    metadata_message: str = ""
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):

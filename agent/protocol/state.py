@@ -60,6 +60,9 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     maintenance_schedule: str = ""
     # Counts maintenance windows; a higher number than before asks for one.
     maintenance: int = 0
+    # Containers must not reach a cloud's metadata addresses. None, as from older servers, orders
+    # nothing: what is set stays.
+    block_metadata: bool | None = None
 
 
 class DesiredNetwork(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +125,8 @@ class DesiredImage(msgspec.Struct, frozen=True, kw_only=True):
     dockerfile: str = ""
     files: tuple[BuildFile, ...] = ()
     build_args: dict[str, str] = {}
+    # In the clear, and only while a build is to be made with them.
+    build_secrets: dict[str, str] = {}
     target: str = ""
     pull_base: bool = False
     update_policy: str = "if_missing"

@@ -100,6 +100,19 @@ class Connections:
         self._told("")
         return result
 
+    def remove_container(self, container_id: str, *, with_volumes: bool = False) -> None:
+        """One that is gone, or that somebody is removing just now, is what was wanted."""
+        try:
+            self.run(
+                lambda api: api.remove_container(container_id, v=with_volumes, force=True),
+                deadline=CHANGE,
+            )
+        except NotFound:
+            return
+        except Conflict as problem:
+            if "already in progress" not in str(problem):
+                raise
+
     def _told(self, trouble: str) -> None:
         with self._lock:
             self._trouble = trouble

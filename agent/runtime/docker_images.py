@@ -12,6 +12,7 @@ from agent.errors import Conflict, EngineError, NotFound
 from agent.image_refs import split_tag
 from agent.protocol import naming
 from agent.runtime import docker_parse as parse
+from agent.runtime.base_images import check_bases
 from agent.runtime.docker_client import CHANGE, Connections, CuttableStream, RecordingClient
 from agent.runtime.docker_output import build_output, pull_output, push_output
 from agent.runtime.docker_requests import DOCKERFILE_NAME, build_context, commit_config
@@ -79,6 +80,19 @@ class DockerImages:
     def build_image(
         self, request: BuildRequest, credential: Credential | None
     ) -> CuttableStream[Output]:
+        check_bases(self._engine, request)
+        if request.secrets:
+            # Four megabytes for HTTP/2, which most agents never need.
+            from agent.runtime.docker_buildkit import build_with_secrets  # noqa: PLC0415
+
+            marks = filter(None, (request.mark, request.secrets_mark))
+            return build_with_secrets(
+                self._engine,
+                request,
+                credential,
+                extra_hosts=tuple(f"{mark}:{_NOWHERE}" for mark in marks),
+                deadline=request.idle_timeout + _BACKSTOP,
+            )
         client = self._engine.own_client(request.idle_timeout + _BACKSTOP)
         if credential is not None:
             client.build_credentials = {credential.server: auth(credential)}

@@ -129,8 +129,13 @@ class FakeImages(ABC):
             return FakeStream([Output(text="Step 1/1\n"), Output(error="returned code 1")])
         digest = hashlib.sha256(request.dockerfile.encode()).hexdigest()
         self.add_image(request.ref, image_id=f"sha256:{digest}", labels=request.labels)
+        # As a careless step does.
+        printed = "".join(f"{value}\n" for value in request.secrets.values())
         return FakeStream(
-            [Output(text="Step 1/1 : FROM x\n", progress=0), Output(text="ok\n", is_last=True)]
+            [
+                Output(text="Step 1/1 : FROM x\n", progress=0),
+                Output(text=f"{printed}ok\n", is_last=True),
+            ]
         )
 
     def remove_build_containers(self, mark: str) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agent import clock
 from agent.diff.images import digest_of
 from agent.errors import AgentError, EngineError, EngineUnavailable, StepFailed
+from agent.image_refs import same_server
 from agent.protocol import naming
+from agent.protocol.bases import dockerfile_bases
+from agent.runtime.base_images import MissingBase
 from agent.steps import BuildImage, PullImage
 from agent.work.detached import Detached
 from agent.work.long_work import LongWork
+from agent.work.masked_output import MaskedOutput
 from agent.work.patience import Patience
 from agent.work.pull_problems import pull_problem
 
@@ -44,7 +49,11 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         write: Callable[[str], None],
         on_progress: Callable[[BuildStatus], None],
     ) -> None:
-        super().__init__(step, runtime, timeout=timeout, write=write, on_progress=on_progress)
+        secrets = step.request.secrets.values() if isinstance(step, BuildImage) else ()
+        self._output = MaskedOutput(write, secrets)
+        super().__init__(
+            step, runtime, timeout=timeout, write=self._output.write, on_progress=on_progress
+        )
         self._lock = threading.Lock()
         self._stream: Stream[Output] | None = None
         self._next_progress = 0.0
@@ -124,7 +133,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             message = f"Stopped because it printed nothing for {self._idle:g} seconds."
         elif self._reason:
             status, message = "cancelled", f"Cancelled: {self._reason}."
-        return self._over(status, message)
+        return self._over(status, self._output.masked(message))
 
     def _make(self) -> ObservedImage:
         step = self.step
@@ -139,7 +148,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             self._check_size(step.request)
             if step.resumed:
                 self._runtime.remove_build_containers(step.request.mark)
-            self._follow(lambda: self._runtime.build_image(step.request, step.credential))
+            self._build(step)
         # Success is what the engine has, not what its stream said.
         image = self._image(self.ref)
         if image is None:
@@ -157,6 +166,39 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                 f"The build's files have {request.size_bytes} bytes; "
                 f"this host takes {request.most_bytes}."
             )
+
+    def _build(self, step: BuildImage) -> None:
+        """From bases that are here before it begins: the engine looks at none of them."""
+        request, fetched = step.request, set[str]()
+        if request.pull_base:
+            bases = dockerfile_bases(request.dockerfile, request.build_args, request.target)
+            fetched = {base.text for base in bases}
+            for ref in sorted(fetched):
+                self._fetch(ref, step)
+            # The engine would ask again, and a registry may answer otherwise.
+            request = replace(request, pull_base=False)
+        while True:
+            try:
+                self._follow(lambda: self._runtime.build_image(request, step.credential))
+            except MissingBase as missing:
+                if missing.ref in fetched:
+                    raise
+                self._fetch(missing.ref, step)
+                fetched.add(missing.ref)
+            else:
+                return
+
+    def _fetch(self, ref: str, step: BuildImage) -> None:
+        given = step.credential
+        credential = given if given and same_server(ref, given.server) else None
+        try:
+            self._follow(lambda: self._runtime.pull_image(ref, credential), tells_progress=False)
+        except EngineUnavailable:
+            raise
+        except AgentError as problem:
+            raise StepFailed(
+                f"The base image {ref} could not be fetched. {pull_problem(ref, str(problem))}"
+            ) from problem
 
     def _push(self, step: BuildImage, image: ObservedImage) -> None:
         """The engine pushes only what carries the target's name: it does for that while."""
@@ -180,7 +222,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             elif before.id != image.id:
                 self._runtime.tag_image(before.id, target)
 
-    def _follow(self, begin: Callable[[], Stream[Output]]) -> None:
+    def _follow(self, begin: Callable[[], Stream[Output]], *, tells_progress: bool = True) -> None:
         stream, is_over = self._opened(begin), False
         try:
             for output in stream:
@@ -191,11 +233,12 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                 is_over = is_over or output.is_last
                 self._digest = output.digest or self._digest
                 self._labels_step = output.labels_step or self._labels_step
-                if output.progress is not None:
+                if output.progress is not None and tells_progress:
                     self._report(output.progress)
                 self._raise_if_cancelled()
         finally:
             stream.close()
+            self._output.flush()
         self._raise_if_cancelled()
         if not is_over:
             raise EngineUnavailable("The container engine broke off in the middle of it.")

@@ -33,6 +33,11 @@ class ImageUpdateInput(StrictSerializer):
     dockerfile = OptionalText(max_length=DOCKERFILE_LIMIT)
     files = serializers.ListField(child=FileInput(), max_length=LIST_LIMIT, required=False)
     build_args = serializers.DictField(child=Text(allow_blank=True), required=False)
+    build_secrets = serializers.DictField(
+        child=Text(allow_blank=True, allow_null=True),
+        required=False,
+        help_text="Replaces the map; a null value keeps what is stored under that name.",
+    )
     target = OptionalText(max_length=128)
     pull_base = Flag(required=False)
     reference = OptionalText(max_length=255)

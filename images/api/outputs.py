@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
@@ -18,6 +18,7 @@ from images.status import (
     registry_badge,
     registry_message,
 )
+from images.told import image_message
 from trailer import policy
 
 
@@ -69,9 +70,26 @@ class FileOutput(serializers.Serializer[Any]):
     content = serializers.CharField()
 
 
+# What an image is made from, and what it says to whoever may not know.
+_SOURCE: Final[dict[str, Any]] = {
+    "dockerfile": "",
+    "files": [],
+    "build_args": {},
+    "build_secrets": {},
+    "target": "",
+    "registry": None,
+    "current_build": None,
+    # Not empty: told in general words.
+    "message": None,
+}
+
+
 class ImageOutput(serializers.ModelSerializer[Image]):
     files = FileOutput(many=True)
     build_args = serializers.DictField(child=serializers.CharField())
+    build_secrets = serializers.SerializerMethodField(
+        help_text="The names; values are written, never read."
+    )
     owner = serializers.CharField(source="owner.username")
     current_build = serializers.UUIDField(source="current_build_id", allow_null=True)
     status_label = serializers.SerializerMethodField()
@@ -81,17 +99,40 @@ class ImageOutput(serializers.ModelSerializer[Image]):
         help_text="The registry was seen with another digest than the one on the host."
     )
 
+    hidden_fields = serializers.SerializerMethodField(
+        help_text="Those that are left empty for a caller who sees the image through a workspace; "
+        "the message is told in general words."
+    )
+
     class Meta:
         model = Image
         fields = (
-            *("id", "name", "host", "kind", "dockerfile", "files", "build_args", "target"),
+            *("id", "name", "host", "kind", "dockerfile", "files", "build_args"),
+            *("build_secrets", "target"),
             *("pull_base", "reference", "registry", "update_policy", "push", "enabled"),
             *("status", "status_label", "message", "progress", "fresh", "allowed_actions"),
             *("digest", "engine_id", "size_bytes", "source_workspace", "source_image"),
             *("current_build", "available_digest", "update_available", "observed_at", "owner"),
-            *("revision", "created_at", "updated_at"),
+            *("revision", "hidden_fields", "created_at", "updated_at"),
         )
         read_only_fields = fields
+
+    def to_representation(self, image: Image) -> dict[str, Any]:
+        told = super().to_representation(image)
+        hidden = {name: _SOURCE[name] for name in told["hidden_fields"]}
+        if "message" in hidden:
+            hidden["message"] = image_message(self.context["request"].user, image)
+        return {**told, **hidden}
+
+    def get_hidden_fields(self, image: Image) -> list[str]:
+        actor = self.context["request"].user
+        return [] if policy.allows(actor, "image.source", image) else [*_SOURCE]
+
+    @extend_schema_field(
+        {"type": "object", "additionalProperties": {"type": "string", "nullable": True}}
+    )
+    def get_build_secrets(self, image: Image) -> dict[str, None]:
+        return {row.name: None for row in image.build_secrets.all()}
 
     def get_status_label(self, image: Image) -> str:
         return image_badge(image.status).label

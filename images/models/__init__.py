@@ -3,5 +3,6 @@
 from images.models.build import Build, BuildLogChunk
 from images.models.image import Image
 from images.models.registry import Registry, RegistryTest
+from images.models.secret import BuildSecret
 
-__all__ = ["Build", "BuildLogChunk", "Image", "Registry", "RegistryTest"]
+__all__ = ["Build", "BuildLogChunk", "BuildSecret", "Image", "Registry", "RegistryTest"]

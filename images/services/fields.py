@@ -13,7 +13,7 @@ from trailer.errors import Invalid
 from trailer.validation import LIST_LIMIT, TEXT_LIMIT, check_columns, check_string
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from images.models import Image, Registry
 
@@ -38,9 +38,13 @@ class ImageFields(TypedDict, total=False):
     update_policy: str
     push: bool
     enabled: bool
+    # Rows of their own: the whole map, a null keeps the stored value of that name.
+    build_secrets: Mapping[str, str | None]
 
 
-IMAGE_COLUMNS: Final = tuple(ImageFields.__annotations__)
+IMAGE_COLUMNS: Final = tuple(
+    name for name in ImageFields.__annotations__ if name != "build_secrets"
+)
 # A change of any of these makes another image.
 SOURCE_COLUMNS: Final = frozenset(
     {"dockerfile", "files", "build_args", "target", "pull_base", "reference", "registry"}

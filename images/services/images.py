@@ -28,6 +28,16 @@ from images.services.fields import (
 from images.services.queue import UNDER_WAY, build_end, build_queue
 from images.services.quota import check_disk_quota
 from images.services.rules import check_name_is_free, check_unused
+from images.services.secrets import (
+    SecretsChange,
+    check_agent,
+    check_secrets,
+    check_use,
+    secret_names,
+    secrets_change,
+    secrets_given,
+    secrets_write,
+)
 from images.services.snapshots import check_snapshot_retry
 from trailer import events, policy
 from trailer.access.grants import grants_forget
@@ -61,19 +71,23 @@ def image_create(
             "A snapshot is made from a running workspace, with its snapshot action: "
             "POST /api/v1/workspaces/{id}/snapshot/.",
         )
-    values = cast("dict[str, Any]", fields)
+    values = cast("dict[str, Any]", dict(fields))
+    secrets = secrets_given(values.pop("build_secrets", {}), {})
     image = Image(owner=actor, host=host, kind=kind, source_by=source_by, **values)
     if image.registry is not None:
         policy.require(actor, "registry.view", image.registry)
     check_image(image)
     check_sources(image)
+    check_secrets(image, secrets)
     check_context(image)
+    check_agent(host, secrets)
     with transaction.atomic():
         # The host's row is the lock: two requests can't both find the name free.
         row_lock(Host.objects.all(), host.pk)
         check_name_is_free(image.name, host_id=host.pk)
         check_disk_quota(actor=actor, owner_id=actor.pk)
         image.save(force_insert=True)
+        secrets_write(image, secrets)
         build_queue(image, trigger=BuildTrigger.CREATED, actor=actor)
         record("image.create", image, actor=actor, changes=differences({}, _told(fields)))
         events.publish("image", image.pk)
@@ -95,29 +109,21 @@ def image_update(
         check_revision(current.revision, expected_revision)
         before = {name: getattr(current, name) for name in IMAGE_COLUMNS}
         changed = _apply(current, cast("Mapping[str, Any]", fields))
-        if not changed:
+        secrets = secrets_change(current, fields.get("build_secrets"))
+        if not changed and not secrets.is_change:
             return current
-        _check_credential(actor, current, set(changed))
-        if current.kind == ImageKind.SNAPSHOT and set(changed) & SOURCE_COLUMNS:
-            raise Invalid(
-                "What a snapshot holds can't be changed. Take another one from the workspace."
-            )
-        check_image(current)
-        if set(changed) & (SOURCE_COLUMNS | {"push"}):
-            check_sources(current)
-        if set(changed) & CONTEXT_COLUMNS:
-            check_context(current)
-        if "name" in changed:
-            check_name_is_free(current.name, host_id=current.host_id, other_than=current.pk)
+        _check_change(actor, current, set(changed), secrets)
         columns = changed | _origin(actor, current, before, set(changed))
         Image.objects.filter(pk=current.pk).update(
             **columns, revision=F("revision") + 1, updated_at=timezone.now()
         )
-        if set(changed) & SOURCE_COLUMNS:
+        if secrets.is_change:
+            secrets_write(current, secrets.after)
+        if secrets.is_change or set(changed) & SOURCE_COLUMNS:
             check_disk_quota(actor=actor, owner_id=current.owner_id, image_id=current.pk)
             build_queue(current, trigger=BuildTrigger.CHANGED, actor=actor)
         host_desired_changed(current.host_id)
-        changes = differences(_told(before), _told(changed))
+        changes = [*differences(_told(before), _told(changed)), *secrets.told()]
         record("image.update", current, actor=actor, changes=changes)
         events.publish("image", current.pk)
     return Image.objects.get(pk=image.pk)
@@ -140,6 +146,7 @@ def image_build(*, actor: Actor, image: Image, expected_revision: int | None = N
             )
         if current.kind == ImageKind.SNAPSHOT:
             check_snapshot_retry(actor, current)
+        check_agent(current.host, secret_names(current))
         check_disk_quota(actor=actor, owner_id=current.owner_id, image_id=current.pk)
         build_queue(current, trigger=BuildTrigger.REQUESTED, actor=actor)
         record("image.build", current, actor=actor)
@@ -216,6 +223,27 @@ def _apply(image: Image, fields: Mapping[str, Any]) -> dict[str, Any]:
             changed[name] = fields[name]
             setattr(image, name, fields[name])
     return changed
+
+
+def _check_change(actor: Actor, image: Image, changed: set[str], secrets: SecretsChange) -> None:
+    """The image as it would be saved, and whether the actor may have it so."""
+    _check_credential(actor, image, changed)
+    if image.kind == ImageKind.SNAPSHOT and changed & SOURCE_COLUMNS:
+        raise Invalid(
+            "What a snapshot holds can't be changed. Take another one from the workspace."
+        )
+    check_image(image)
+    if changed & (SOURCE_COLUMNS | {"push"}):
+        check_sources(image)
+    if secrets.is_change or changed & SOURCE_COLUMNS:
+        check_secrets(image, secrets.names)
+        check_agent(image.host, secrets.names)
+    if changed & SOURCE_COLUMNS:
+        check_use(actor, image, secrets.kept)
+    if changed & CONTEXT_COLUMNS:
+        check_context(image)
+    if "name" in changed:
+        check_name_is_free(image.name, host_id=image.host_id, other_than=image.pk)
 
 
 def _check_credential(actor: Actor, image: Image, changed: set[str]) -> None:

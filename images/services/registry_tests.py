@@ -34,7 +34,7 @@ def registry_test(*, actor: Actor, registry: Registry, host: Host | None = None)
     """Without a host, one that has images of this registry tries it, or else any that answers."""
     policy.require(actor, "registry.view", registry)
     chosen = host or _host_that_answers(actor, registry)
-    policy.require(actor, "host.view", chosen)
+    policy.require(actor, "host.use", chosen)
     _check_answers(chosen)
     with transaction.atomic():
         current = row_lock(Registry.objects.all(), registry.pk)
@@ -86,7 +86,7 @@ def _check_answers(host: Host) -> None:
 
 def _host_that_answers(actor: Actor, registry: Registry) -> Host:
     uses_it = Exists(Image.objects.filter(host=OuterRef("pk"), registry=registry))
-    hosts = Host.objects.visible_to(actor).filter(enabled=True).order_by(uses_it.desc(), "name")
+    hosts = Host.objects.usable_by(actor).filter(enabled=True).order_by(uses_it.desc(), "name")
     now = timezone.now()
     found = next((host for host in hosts if is_fresh(host, now)), None)
     if found is None:

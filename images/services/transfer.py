@@ -1,4 +1,4 @@
-"""Handing an image over to another owner, without the credential that it was fetched with."""
+"""Handing an image over to another owner, without the credential and secrets it was made with."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from hosts.models import Host
 from hosts.services.desired import host_desired_changed
 from images.models import Image
 from images.services.quota import check_disk_room
+from images.services.secrets import secret_names, secrets_write
 from trailer import policy
 from trailer.access.transfer import check_capable, hand_over, part_of_stack, transfer
+from trailer.audit.record import MASK
 from trailer.revisions import check_revision
 from trailer.rows import row_get, row_lock
 
@@ -50,12 +52,20 @@ def image_hand_over(*, actor: Actor, image: Image, user: User, share: bool = Tru
     columns: dict[str, Any] = {"source_by": image.source_by_id or image.owner_id}
     if columns["source_by"] == user.pk:
         columns["source_by"] = None
-    changes = []
+    changes: list[dict[str, Any]] = []
     registry = image.registry
     if registry is not None and not policy.allows(user, "registry.view", registry):
         # Their credential stays with its owner; the image on the host stays private.
         columns |= {"registry": None, "is_private": True, "revision": F("revision") + 1}
         changes.append({"field": "registry", "from": str(registry), "to": None})
+    names = secret_names(image)
+    if names and not policy.allows(user, "image.secrets", image):
+        # Whoever owns the image says what is built with them, and so could read them.
+        secrets_write(image, {})
+        columns["revision"] = F("revision") + 1
+        changes.append(
+            {"field": "build_secrets", "from": dict.fromkeys(sorted(names), MASK), "to": {}}
+        )
     Image.objects.filter(pk=image.pk).update(**columns)
     hand_over(actor=actor, obj=image, user=user, share=share, changes=changes)
     # Whose rights decide whether the registry must be asked is part of what the agent is told.

@@ -257,7 +257,7 @@ def test_lists_take_the_same_queries_however_many_images_there_are(
     client.get(URL)
     for _ in range(10):
         make_build(make_image(host, owner))
-    with django_assert_max_num_queries(3):
+    with django_assert_max_num_queries(4):
         body = client.get(URL).json()
     newest = {str(build.pk) for build in Build.objects.filter(number=2)}
     assert {row["current_build"] for row in body["results"]} == newest

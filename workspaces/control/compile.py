@@ -29,8 +29,9 @@ from hosts.prerequisites import desired_prerequisites
 from hosts.selectors import host_settings
 from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger, ImageKind, RegistryStatus
 from images.foreign import must_ask
-from images.models import Build, Image
+from images.models import Build, BuildSecret, Image
 from images.selectors import agent_registry, engine_ref
+from images.services.secrets import agent_problem, secret_names
 from trailer.sealed import seal, unseal
 from workspaces.fields import fields_of
 from workspaces.services.gpus import gpu_problem
@@ -98,9 +99,13 @@ def content_digest(state: HostState) -> str:
 
 
 def host_state(host: Host) -> HostState:
+    # nosemgrep: unscoped-read (of the host that asks)
     builds = Prefetch("builds", queryset=Build.objects.order_by("-number"))
-    rows = host.images.select_related("registry", "owner", "source_by").prefetch_related(builds)
-    images = list(rows.order_by("id"))
+    rows = host.images.select_related("registry", "owner", "source_by")
+    # nosemgrep: unscoped-read (of the host that asks)
+    names = Prefetch("build_secrets", queryset=BuildSecret.objects.only("image_id", "name"))
+    images = list(rows.prefetch_related(builds, names).order_by("id"))
+    secrets = _build_secrets(images, host)
     workspaces = (
         host.workspaces.select_related("image").prefetch_related(*WORKSPACE_PARTS).order_by("id")
     )
@@ -113,7 +118,7 @@ def host_state(host: Host) -> HostState:
         settings=wished,
         networks=tuple(_network(row) for row in host.networks.order_by("id")),
         volumes=tuple(_volume(row) for row in host.volumes.order_by("id")),
-        images=tuple(_image(row, images) for row in images),
+        images=tuple(_image(row, images, host, secrets.get(row.pk, {})) for row in images),
         workspaces=tuple(_workspace(row, host) for row in workspaces),
         tombstones=tuple(_tombstone(row) for row in host.tombstones.order_by("id")),
         registry_tests=_registry_tests(host),
@@ -143,11 +148,30 @@ def _volume(row: Volume) -> DesiredVolume:
     )
 
 
-def _image(row: Image, images: list[Image]) -> DesiredImage:
+def _build_secrets(images: list[Image], host: Host) -> dict[UUID, dict[str, str]]:
+    """In the clear, of those images alone that are to be built now."""
+    building = [
+        row.pk
+        for row in images
+        if row.builds.all()
+        and row.builds.all()[0].status not in TERMINAL_BUILD_STATUSES
+        and secret_names(row)
+        and not agent_problem(host, secret_names(row))
+    ]
+    found: dict[UUID, dict[str, str]] = {}
+    # nosemgrep: unscoped-read (of the host that asks)
+    for row in BuildSecret.objects.filter(image__in=building) if building else ():
+        found.setdefault(row.image_id, {})[row.name] = unseal(row, "value_token")
+    return found
+
+
+def _image(row: Image, images: list[Image], host: Host, secrets: dict[str, str]) -> DesiredImage:
     builds = row.builds.all()
     current = builds[0] if builds else None
     is_done = current is not None and current.status in TERMINAL_BUILD_STATUSES
     asks = not is_done and must_ask(row, images)
+    # From an agent that would build without its secrets.
+    is_withheld = bool(agent_problem(host, secret_names(row)))
     return DesiredImage(
         id=str(row.id),
         name=row.name,
@@ -157,11 +181,12 @@ def _image(row: Image, images: list[Image]) -> DesiredImage:
         dockerfile=row.dockerfile,
         files=tuple(BuildFile(path=f["path"], content=f["content"]) for f in row.files),
         build_args=row.build_args,
+        build_secrets=secrets,
         target=row.target,
         pull_base=row.pull_base or (asks and row.kind == ImageKind.BUILD),
         update_policy=row.update_policy,
         push=row.push,
-        enabled=row.enabled,
+        enabled=row.enabled and not is_withheld,
         credential=None if row.registry is None else _credential(row.registry),
         source_workspace_id=str(row.source_workspace or ""),
         check=row.check_requested,
