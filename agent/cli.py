@@ -1,4 +1,4 @@
-"""`python -m agent run | once | plan | validate | overseer | health | version`: put together."""
+"""`python -m agent run | once | plan | validate | overseer | guard | health | version`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from agent.config import read_config
 from agent.diff.view import Knowledge
 from agent.enrolment import enrolled
 from agent.errors import AgentError, ConfigError, Superseded
+from agent.guard import table
 from agent.health import HealthFile, health_path
 from agent.logs import start_logging
 from agent.overseer.own_id import own_container_id
@@ -28,9 +29,11 @@ from agent.protocol import naming
 from agent.protocol.redaction import redacted
 from agent.runtime.docker import DockerRuntime
 from agent.runtime.docker_agent import DockerAgents
+from agent.runtime.docker_guard import find_guard
 from agent.runtime.port import Look
 from agent.server.http import HttpServer
 from agent.server.plain_http import check_server_address
+from agent.signals import on_signals
 from agent.store.database import Database
 from agent.store.document import load_document
 from agent.store.identity import load_identity
@@ -43,12 +46,21 @@ if TYPE_CHECKING:
     from agent.config import Config
 
 log = logging.getLogger(__name__)
+_END = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m agent", description="The Trailer agent.")
     parser.add_argument(
-        "command", choices=["run", "once", "plan", "validate", "overseer", "health", "version"]
+        "command",
+        choices=["run", "once", "plan", "validate", "overseer", "guard", "health", "version"],
+    )
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=["on", "off", "status"],
+        default="status",
+        help="of guard: keep this machine's containers from metadata addresses, or no longer",
     )
     parser.add_argument(
         "--lifeline",
@@ -61,6 +73,8 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(f"{VERSION}\n")
         return 0
     try:
+        if command == "guard":
+            return _guard(options.action)
         config = read_config(os.environ)
         start_logging(config.log_level)
         if command == "plan":
@@ -87,11 +101,11 @@ def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
         runtime=DockerRuntime(config.engine_environment),
         server=_server(config, StoredToken(config.state_dir, identity)),
         agents=DockerAgents(config.engine_environment),
+        find_guard=partial(find_guard, config.engine_environment, identity),
     )
     if once:
         return supervisor.once()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: supervisor.stop())
+    on_signals(dict.fromkeys(_END, supervisor.stop))
     if lifeline:
         _stop_at_end_of_input(supervisor)
     code = supervisor.run()
@@ -113,6 +127,16 @@ def _stop_at_end_of_input(supervisor: Supervisor) -> None:
         supervisor.stop()
 
     threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
+def _guard(action: str) -> int:
+    """In the network that this process is in; no server and no engine is asked."""
+    if action == "on":
+        table.put()
+    elif action == "off":
+        table.remove()
+    sys.stdout.write("blocked\n" if table.is_in_place() else "open\n")
+    return 0
 
 
 def _plan(config: Config) -> int:
@@ -151,8 +175,7 @@ def _validate(config: Config) -> int:
         raise ConfigError(f"There is nothing to prove: {config.state_dir} holds no identity.json.")
     check_server_address(config.server_url, allowed=config.plain_http)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    on_signals(dict.fromkeys(_END, stop.set))
     # The agent at work may change its token meanwhile: the file is where the trial learns of it.
     token = StoredToken(config.state_dir, identity, writes=False)
     validate(

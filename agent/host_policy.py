@@ -15,6 +15,7 @@ from agent.diff.view import object_key
 from agent.errors import ConfigError
 from agent.protocol.bases import dockerfile_problem, reserved_problem
 from agent.protocol.binds import bind_problem
+from agent.protocol.build_secrets import build_problem
 from agent.protocol.naming import RESERVED_LABEL_PREFIXES
 from agent.steps import IMAGE, NETWORK, PREREQUISITE, VOLUME, WORKSPACE
 
@@ -50,6 +51,8 @@ class HostPolicy:
     platform: bool = True
     gpus: bool = True
     macvlan: bool = True
+    # A rule in the machine's packet filter that keeps containers from metadata addresses.
+    metadata_guard: bool = True
     # Folders below which binds may lie.
     bind_paths: tuple[str, ...] | None = None
     # Ports that may be published, as "8000" or "8000-8999".
@@ -203,6 +206,7 @@ def _image_problems(image: DesiredImage) -> Iterator[str]:
         yield reserved_problem(image.ref)
     elif image.kind == "build" and not (image.build and image.build.done):
         yield dockerfile_problem(image.dockerfile, image.build_args)
+        yield build_problem(image.dockerfile, image.build_args, image.build_secrets)
         yield reserved_problem(image.reference) if image.push else ""
 
 

@@ -38,6 +38,8 @@ def hush(state: HostState) -> None:
     """From now on no line shows a secret of this document."""
     for workspace in state.workspaces:
         LIVE.remember(*workspace.spec.secret_env.values())
+    for image in state.images:
+        LIVE.remember(*image.build_secrets.values())
     credentials: list[RegistryCredential | None] = [image.credential for image in state.images]
     credentials += [test.credential for test in state.registry_tests]
     for credential in (*credentials, state.agent_credential):

@@ -14,6 +14,7 @@ from agent.loop.assembly import make_parts
 from agent.loop.cycle import CycleLoop
 from agent.loop.digests import DigestWatch
 from agent.loop.events import EngineListener
+from agent.loop.guard import GuardState, MetadataGuard
 from agent.loop.heartbeat import HeartbeatLoop, Update
 from agent.loop.maintenance import Maintenance
 from agent.loop.poll import PollLoop
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Config
+    from agent.guard.port import Guard
     from agent.overseer.port import AgentEngine
     from agent.runtime.port import EngineEvent, Runtime
     from agent.server.port import Server
@@ -60,10 +62,12 @@ class Supervisor:
         free_bytes: Callable[[str], int | None] = free_bytes,
         agents: AgentEngine | None = None,
         own_id: str | None = None,
+        find_guard: Callable[[], Guard] | None = None,
     ) -> None:
         self._config = config
         self._stop = threading.Event()
         self._exit_code = 0
+        self._was_engine_lost = False
         self._database = Database(config.state_dir / "agent.sqlite3")
         self.parts = make_parts(
             config,
@@ -86,6 +90,7 @@ class Supervisor:
         self.self_watch = self._self_watch(agents, own_id)
         self.maintenance = self._maintenance(agents)
         self.heartbeat = self._heartbeat(runtime, server)
+        self.guard = self._guard(find_guard)
         self.reports = ReportLoop(
             server=server, session=self.parts.session, outbox=self.parts.outbox
         )
@@ -103,6 +108,7 @@ class Supervisor:
             trouble=lambda: self.cycles.trouble or self.parts.disk.message(),
             on_settings=self._settings_changed,
             update=self._update,
+            guard=lambda: self.guard.state if self.guard else GuardState(),
         )
 
     def _self_watch(self, agents: AgentEngine | None, own_id: str | None) -> SelfWatch | None:
@@ -131,6 +137,17 @@ class Supervisor:
             on_end=self._maintenance_ended,
         )
 
+    def _guard(self, find: Callable[[], Guard] | None) -> MetadataGuard | None:
+        if find is None:
+            return None
+        return MetadataGuard(
+            find,
+            database=self._database,
+            wanted=lambda: self.parts.target.settings().block_metadata,
+            is_allowed=self.parts.policy.metadata_guard,
+            on_change=self.heartbeat.wake,
+        )
+
     def _check_digests(self) -> None:
         self.digests.look_at_all()
 
@@ -142,7 +159,7 @@ class Supervisor:
 
     def _wake_the_slow(self) -> None:
         """What acts on the host's settings, seldom."""
-        for part in (self.self_watch, self.maintenance):
+        for part in (self.self_watch, self.maintenance, self.guard):
             if part is not None:
                 part.wake()
 
@@ -207,6 +224,8 @@ class Supervisor:
             loops.append(("self", partial(self.self_watch.run, self._stop)))
         if self.maintenance is not None:
             loops.append(("maintenance", partial(self.maintenance.run, self._stop)))
+        if self.guard is not None:
+            loops.append(("guard", partial(self.guard.run, self._stop)))
         threads = [
             threading.Thread(target=self._guarded, args=(name, loop), name=name, daemon=True)
             for name, loop in loops
@@ -245,7 +264,7 @@ class Supervisor:
         return 1 if failed else 0
 
     def stop(self, exit_code: int = 0) -> None:
-        """Safe in a signal handler: only flags."""
+        """Only asks for the end; `run` returns when the loops have come to theirs."""
         self._exit_code = self._exit_code or exit_code
         self.parts.executor.stopping.set()
         self._stop.set()
@@ -294,6 +313,9 @@ class Supervisor:
     def _session_opened(self) -> None:
         self.parts.outbox.forget_reported()
         self.parts.wake.request("session", full=True)
+        if self.guard is not None:
+            # The answer carried settings that it may not have seen.
+            self.guard.wake()
 
     def _state_changed(self) -> None:
         self._wake_the_slow()
@@ -318,6 +340,9 @@ class Supervisor:
 
     def _engine_connected(self) -> None:
         self.parts.failures.engine_is_back()
+        if self.guard is not None and self._was_engine_lost:
+            self.guard.engine_returned()
+        self._was_engine_lost = False
         self.parts.wake.request("engine", full=True)
         self._ask_engine()
 
@@ -328,6 +353,7 @@ class Supervisor:
             log.warning("the engine does not say who it is: %s", problem)
 
     def _engine_lost(self, why: str) -> None:
+        self._was_engine_lost = True
         if not self.cycles.trouble:
             log.error("the engine is away: %s", why)
             self.parts.wake.request("engine", full=True)

@@ -80,7 +80,7 @@ class HostAdmin(ServiceAdmin):
             "Metrics",
             {"fields": tuple(name for name in HOST_COLUMNS if name.startswith("metrics_"))},
         ),
-        ("Agent", {"fields": ("agent_image", "maintenance_schedule")}),
+        ("Agent", {"fields": ("agent_image", "maintenance_schedule", "block_metadata")}),
         ("Observed", {"fields": readonly_fields}),
     )
 

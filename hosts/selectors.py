@@ -18,7 +18,7 @@ from trailer.sealed import unseal
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from django.db.models import QuerySet
+    from django.db.models import Model, QuerySet
 
     from trailer.policy import Actor
 
@@ -90,7 +90,27 @@ def prerequisites_shown(host: Host) -> list[dict[str, str]]:
     return rows
 
 
-def gpus_with_holders(host: Host) -> list[dict[str, Any]]:
+class HoldersSeen:
+    """The workspaces with cards that somebody may see: one query, for however many hosts."""
+
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+        self._ids: frozenset[UUID] | None = None
+
+    def name_of(self, workspace: Model) -> str:
+        """Who sees a host through one workspace learns of no other."""
+        seen = workspace.pk in self._seen(type(workspace))
+        return str(getattr(workspace, "name", "")) if seen else "another workspace"
+
+    def _seen(self, model: type[Model]) -> frozenset[UUID]:
+        if self._ids is None:
+            may = policy.permitted("workspace.view", self._actor)
+            rows = model._default_manager.filter(may, gpu_holds__isnull=False)
+            self._ids = frozenset(rows.values_list("pk", flat=True))
+        return self._ids
+
+
+def gpus_with_holders(host: Host, seen: HoldersSeen) -> list[dict[str, Any]]:
     """The host's cards and the workspaces in whose hands they are; a card that is held but has
     fallen off is told too. Lists prefetch `gpu_holds__workspace`."""
     blank = {"name": "", "memory_bytes": 0, "index": 0}
@@ -100,7 +120,7 @@ def gpus_with_holders(host: Host) -> list[dict[str, Any]]:
     for hold in host.gpu_holds.all():
         if hold.is_active:
             lost = {"id": hold.gpu, **blank, "held_by": [], "lost": True}
-            rows.setdefault(hold.gpu, lost)["held_by"].append(hold.workspace.name)
+            rows.setdefault(hold.gpu, lost)["held_by"].append(seen.name_of(hold.workspace))
     return list(rows.values())
 
 
@@ -142,4 +162,5 @@ def host_settings(host: Host) -> HostSettings:
         agent_order=host.agent_order,
         maintenance_schedule=host.maintenance_schedule,
         maintenance=host.maintenance,
+        block_metadata=host.block_metadata,
     )

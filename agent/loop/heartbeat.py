@@ -11,6 +11,7 @@ from agent import clock
 from agent.clock import Backoff
 from agent.errors import ServerError, Superseded
 from agent.host_facts import HostFacts, capabilities
+from agent.loop.guard import GuardState
 from agent.loop.session import pause_after
 from agent.metrics.gpus import GpuReader
 from agent.metrics.sampler import Sampler
@@ -63,6 +64,7 @@ class HeartbeatLoop:
         gpus: GpuShelf,
         on_gpus: Callable[[], None],
         update: Callable[[], Update] = Update,
+        guard: Callable[[], GuardState] = GuardState,
     ) -> None:
         self._server = server
         self._session = session
@@ -71,6 +73,7 @@ class HeartbeatLoop:
         self._trouble = trouble
         self._on_settings = on_settings
         self._update = update
+        self._guard = guard
         reader = GpuReader()
         self._shelf = gpus
         self._on_gpus = on_gpus
@@ -124,7 +127,7 @@ class HeartbeatLoop:
         if self._shelf.saw(facts.gpus_present):
             self._on_gpus()
         message = self._runtime.health().message or self._trouble()
-        update = self._update()
+        update, guard = self._update(), self._guard()
         reply = self._server.heartbeat(
             Heartbeat(
                 epoch=self._session.epoch(),
@@ -145,6 +148,8 @@ class HeartbeatLoop:
                 update_message=update.message,
                 agent_image_id=update.image_id,
                 update_order=update.order,
+                metadata_guard=guard.state,
+                metadata_message=guard.message,
             )
         )
         self._next_beat = reply.next_beat

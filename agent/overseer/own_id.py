@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-# The engine keeps the files of a container's name and addresses in a folder of its id.
-_FOLDER = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)\b")
+# The engine keeps the files of a container's name and addresses in a folder of its id. In the
+# container they lie below /etc; outside, where others' can be seen for a moment, they do not.
+_FOLDER = re.compile(r"/containers/([0-9a-f]{64})/(hostname|hosts|resolv\.conf) /etc/\2 ")
 
 
 def container_id_in(mounts: str) -> str:

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import Conflict, EngineError, NotFound
+from agent.errors import EngineError, NotFound
 from agent.observed import ObservedContainer, ObservedState
 from agent.protocol import naming
 from agent.runtime import docker_parse as parse
@@ -186,16 +186,7 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions):
         self._engine.run(lambda api: api.rename(container_id, name), deadline=CHANGE)
 
     def remove_container(self, container_id: str, *, with_volumes: bool) -> None:
-        try:
-            self._engine.run(
-                lambda api: api.remove_container(container_id, v=with_volumes, force=True),
-                deadline=CHANGE,
-            )
-        except NotFound:
-            return
-        except Conflict as problem:
-            if "already in progress" not in str(problem):
-                raise
+        self._engine.remove_container(container_id, with_volumes=with_volumes)
 
     # --- volumes ------------------------------------------------------------------------------
 

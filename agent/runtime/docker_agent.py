@@ -209,15 +209,7 @@ class DockerAgents(DockerDisk):
 
     def remove(self, container_id: str) -> None:
         """Its volumes stay: they hold the agent's identity."""
-        try:
-            self._engine.run(
-                lambda api: api.remove_container(container_id, force=True), deadline=CHANGE
-            )
-        except NotFound:
-            return
-        except Conflict as problem:
-            if "already in progress" not in str(problem):
-                raise
+        self._engine.remove_container(container_id)
 
     # --- the overseer's own container ---------------------------------------------------------
 

@@ -75,6 +75,32 @@ def overseer_config(container: Raw, image: Raw) -> dict[str, Any]:
     )
 
 
+def guard_config(container: Raw, action: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """For a moment in the machine's own network, with the one right to change its packet filter:
+    no folders, no socket, no environment of the agent's."""
+    own = container["Config"]
+    return {
+        "Image": str(container["Image"]),
+        "Entrypoint": own.get("Entrypoint"),
+        "WorkingDir": own.get("WorkingDir") or "",
+        "Cmd": ["guard", action],
+        # The agent itself may be no root; rights are given to root alone.
+        "User": "0:0",
+        "Labels": dict(labels),
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": {
+            "NetworkMode": "host",
+            # Where the engine maps users, only this may share the machine's network.
+            "UsernsMode": "host",
+            "CapDrop": ["ALL"],
+            "CapAdd": ["NET_ADMIN"],
+            "SecurityOpt": ["no-new-privileges"],
+            "ReadonlyRootfs": True,
+            "RestartPolicy": {"Name": "no"},
+        },
+    }
+
+
 def _beside(
     container: Raw, image: Raw, reference: str, *, command: str, role: str, restart: str
 ) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent.errors import NotFound
 from agent.protocol.naming import LABEL_MANAGED
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 # Adding up all layers takes a while on a full disk.
 _PATIENCE = 120
+_CACHE_DAYS = 7
+# The first that prunes by age.
+_CACHE_API = (1, 39)
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -24,6 +28,10 @@ class DockerDisk:
         return describe_usage(raw)
 
     def prune_images(self) -> str:
+        """What no build needs any more; each part in words."""
+        return ", ".join(filter(None, (self._prune_untagged(), self._prune_build_cache())))
+
+    def _prune_untagged(self) -> str:
         """Untagged images that Trailer built and no container uses: what a newer build of the same
         image left behind. Tagged ones, and those of others, only a user's deletion removes."""
         only = {"dangling": True, "label": [f"{LABEL_MANAGED}=true"]}
@@ -32,6 +40,24 @@ class DockerDisk:
         if not count:
             return ""
         return f"{count} layers of older builds removed, {_size(raw.get('SpaceReclaimed') or 0)}"
+
+    def _prune_build_cache(self) -> str:
+        """BuildKit keeps the steps of builds with secrets as long as nobody says otherwise."""
+        try:
+            raw = self._engine.run(_prune_cache, deadline=_PATIENCE, waits=True)
+        except NotFound:
+            # An engine without BuildKit.
+            return ""
+        size = raw.get("SpaceReclaimed") or 0
+        return f"build cache unused for {_CACHE_DAYS} days removed, {_size(size)}" if size else ""
+
+
+def _prune_cache(api: Any) -> Mapping[str, Any]:
+    version = tuple(int(part) for part in str(api.api_version).split("."))
+    if version < _CACHE_API:
+        return {}
+    raw: Mapping[str, Any] = api.prune_builds(filters={"until": f"{_CACHE_DAYS * 24}h"})
+    return raw
 
 
 def describe_usage(raw: Mapping[str, Any]) -> str:

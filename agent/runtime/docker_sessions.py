@@ -29,7 +29,8 @@ _TELL_LIMIT: Final = 200
 _ENVIRONMENT: Final = ("TERM=xterm-256color",)
 # The engine's own would swallow the shell's Ctrl-P.
 _DETACH_KEYS: Final = "ctrl-@,ctrl-@,ctrl-@"
-_EXIT_PATIENCE: Final = 2.0
+# A stream ends before the engine knows the code: milliseconds, or seconds on a busy machine.
+_EXIT_PATIENCE: Final = 10.0
 _START_PATIENCE: Final = 1.0
 _NOT_RUN: Final = (126, 127)
 _NO_PROGRAM: Final = "executable file not found"

@@ -60,6 +60,10 @@ class HostInput(StrictSerializer):
     metrics = MetricsInput(source="*", required=False)
     agent_image = OptionalText(max_length=255)
     maintenance_schedule = OptionalText(max_length=100, help_text="A cron expression.")
+    block_metadata = Flag(
+        required=False,
+        help_text="Keep the machine's containers from a cloud's metadata addresses.",
+    )
 
 
 class NetworkInput(StrictSerializer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from django.utils import timezone
@@ -11,7 +12,7 @@ from rest_framework import serializers
 from hosts.choices import HostStatus, RouterMode
 from hosts.models import Cycle, Host, Network, Volume
 from hosts.prerequisites import router_warning
-from hosts.selectors import gpus_with_holders, prerequisites_shown
+from hosts.selectors import HoldersSeen, gpus_with_holders, prerequisites_shown
 from hosts.status import host_badge, host_message, is_fresh, resource_badge
 from trailer import policy
 
@@ -63,7 +64,9 @@ class GpuOutput(serializers.Serializer[Any]):
     memory_bytes = serializers.IntegerField(default=0)
     index = serializers.IntegerField(default=0)
     held_by = serializers.ListField(
-        child=serializers.CharField(), help_text="Names of the workspaces that hold it."
+        child=serializers.CharField(),
+        help_text="Names of the workspaces that hold it; `another workspace` for one that the "
+        "caller may not see.",
     )
     lost = serializers.BooleanField(help_text="Held, but the host has it no more.")
 
@@ -82,10 +85,22 @@ class PrerequisiteOutput(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
+class MetadataGuardOutput(serializers.Serializer[Host]):
+    state = serializers.CharField(
+        source="metadata_guard",
+        help_text="Whether containers reach metadata addresses, as the agent says: `blocked`, "
+        "`open`, or empty while nobody knows.",
+    )
+    message = serializers.CharField(
+        source="metadata_message", help_text="Why that is not as `block_metadata` wants it."
+    )
+
+
 class HostOutput(serializers.ModelSerializer[Host]):
     router = RouterOutput(source="*")
     nvidia = NvidiaOutput(source="*")
     metrics = MetricsOutput(source="*")
+    metadata_guard = MetadataGuardOutput(source="*")
     engine = EngineOutput()
     gpus = serializers.SerializerMethodField()
     interfaces = InterfaceOutput(many=True)
@@ -105,6 +120,7 @@ class HostOutput(serializers.ModelSerializer[Host]):
             *("build_context_bytes", "build_parallel", "update_interval"),
             *("disk_free_min_bytes", "router", "nvidia"),
             *("metrics", "agent_image", "maintenance_schedule", "status", "status_label"),
+            *("block_metadata", "metadata_guard"),
             *("fresh", "allowed_actions", "message", "last_heartbeat", "agent_version", "engine"),
             *("agent_image_running", "agent_image_id", "update_image", "update_message"),
             "state_restored",
@@ -120,7 +136,11 @@ class HostOutput(serializers.ModelSerializer[Host]):
 
     @extend_schema_field(GpuOutput(many=True))
     def get_gpus(self, host: Host) -> list[dict[str, Any]]:
-        return gpus_with_holders(host)
+        return gpus_with_holders(host, self._holders_seen)
+
+    @cached_property
+    def _holders_seen(self) -> HoldersSeen:
+        return HoldersSeen(self.context["request"].user)
 
     @extend_schema_field(serializers.ChoiceField(choices=HostStatus.choices))
     def get_status(self, host: Host) -> str:

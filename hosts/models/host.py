@@ -58,6 +58,10 @@ class Host(models.Model):
     # Set while a rollout waits for this host: its agent compares images, not names.
     agent_order = models.PositiveBigIntegerField(default=0, editable=False)
     maintenance_schedule = models.CharField(max_length=100, blank=True)
+    block_metadata = models.BooleanField(
+        default=True,
+        help_text="Keep the machine's containers from a cloud's metadata addresses.",
+    )
     # Windows ordered so far, and when the schedule was looked at with that result.
     maintenance = models.PositiveIntegerField(default=0, editable=False)
     maintenance_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -84,6 +88,9 @@ class Host(models.Model):
     update_order = models.PositiveBigIntegerField(default=0, editable=False)
     update_image = models.CharField(max_length=255, blank=True, editable=False)
     update_message = models.TextField(blank=True, editable=False)
+    # Whether containers reach metadata addresses, and why that is not as it should be.
+    metadata_guard = models.CharField(max_length=20, blank=True, editable=False)
+    metadata_message = models.TextField(blank=True, editable=False)
     engine = models.JSONField(default=dict, blank=True, editable=False)
     capabilities = models.JSONField(default=list, blank=True, editable=False)
     interfaces = models.JSONField(default=list, blank=True, editable=False)

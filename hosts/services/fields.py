@@ -49,6 +49,7 @@ class HostFields(TypedDict, total=False):
     metrics_retention_days: int
     agent_image: str
     maintenance_schedule: str
+    block_metadata: bool
 
 
 HOST_COLUMNS: Final = tuple(HostFields.__annotations__)

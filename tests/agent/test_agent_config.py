@@ -197,3 +197,6 @@ def test_a_process_finds_its_container_among_its_mounts() -> None:
     )
     assert container_id_in(line) == ID
     assert container_id_in("612 590 8:1 / / rw - ext4 /dev/vda rw") == ""
+    being_made = line.replace(" /etc/", " /var/lib/docker/overlay2/1f/merged/etc/")
+    assert being_made != line
+    assert container_id_in(being_made) == "", "somebody else's, seen from outside"

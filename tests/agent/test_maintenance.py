@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.errors import EngineUnavailable
+from agent.errors import EngineUnavailable, NotFound
 from agent.loop.maintenance import Maintenance
-from agent.runtime.docker_disk import describe_usage
+from agent.runtime.docker_disk import DockerDisk, describe_usage
 from agent.store.database import Database
 
 if TYPE_CHECKING:
@@ -121,3 +121,45 @@ def test_the_disk_is_described_in_words() -> None:
     }
     said = describe_usage(raw)
     assert said == "disk: images 3.2 GB, containers 1.5 kB, volumes 42 B, build cache 0 B"
+
+
+class Pruned:
+    """What the engine is asked to prune."""
+
+    def __init__(self, *, api_version: str = "1.41", has_buildkit: bool = True) -> None:
+        self.api_version = api_version
+        self.asked: list[object] = []
+        self._has_buildkit = has_buildkit
+
+    def run(self, call: Any, **_: Any) -> Any:
+        return call(self)
+
+    def prune_images(self, only: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(only)
+        return {"ImagesDeleted": [{"Deleted": "a"}], "SpaceReclaimed": 1500}
+
+    def prune_builds(self, filters: dict[str, Any]) -> dict[str, Any]:
+        if not self._has_buildkit:
+            raise NotFound("page not found")
+        self.asked.append(filters)
+        return {"CachesDeleted": ["x"], "SpaceReclaimed": 2_000_000}
+
+
+def pruned(engine: Any) -> str:
+    disk = DockerDisk()
+    disk._engine = engine
+    return disk.prune_images()
+
+
+def test_build_cache_that_was_not_used_for_a_week_goes_with_the_layers_of_older_builds() -> None:
+    engine = Pruned()
+    assert pruned(engine) == (
+        "1 layers of older builds removed, 1.5 kB, build cache unused for 7 days removed, 2.0 MB"
+    )
+    assert engine.asked[1] == {"until": "168h"}
+
+
+@pytest.mark.parametrize("engine", [Pruned(api_version="1.38"), Pruned(has_buildkit=False)])
+def test_an_engine_without_such_a_cache_is_not_asked_for_it(engine: Pruned) -> None:
+    assert pruned(engine) == "1 layers of older builds removed, 1.5 kB"
+    assert len(engine.asked) == 1

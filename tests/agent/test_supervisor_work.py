@@ -212,7 +212,8 @@ def test_cleanup_does_not_wait_for_a_slow_older_cycle(
     runtime.containers[waiting.id] = replace(waiting, health="healthy")
     reaches(fake_server, "running", revision=2)
     assert runtime.named("trailer-web-next") is None
-    assert "deferred" in {cycle.cleanup for cycle in fake_server.cycles()}
+    # A cycle is told when it has ended, after the statuses of its last steps.
+    eventually(lambda: "deferred" in {cycle.cleanup for cycle in fake_server.cycles()}, 5)
     assert [e.event for e in fake_server.events("w-old")] == ["create", "remove"]
 
 

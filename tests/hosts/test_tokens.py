@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.test import Client
 from django.utils import timezone
 
@@ -18,6 +17,7 @@ from hosts.services.enrolment import agent_token_create
 from hosts.services.revocation import host_revoke
 from hosts.services.tokens import agent_token_first_use, agent_token_issue
 from tests.factories import make_admin, make_host
+from tests.live.patient_socket import PatientSocket
 from trailer.asgi import application
 from trailer.audit.models import AuditEntry
 
@@ -175,9 +175,9 @@ def _enrolled() -> tuple[Host, str]:
     return host, token
 
 
-async def _connected(token: str) -> WebsocketCommunicator:
+async def _connected(token: str) -> PatientSocket:
     headers = [(b"authorization", f"Bearer {token}".encode()), (b"trailer-epoch", b"1")]
-    socket = WebsocketCommunicator(application, "/ws/agent/", headers=headers)
+    socket = PatientSocket(application, "/ws/agent/", headers=headers)
     accepted, _ = await socket.connect(timeout=10)
     assert accepted
     return socket

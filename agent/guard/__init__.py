@@ -1,0 +1,1 @@
+"""Keeps containers from a cloud's metadata addresses: a table of our own in the packet filter."""
