@@ -1,4 +1,4 @@
-"""Encryption of secrets at rest, and bearer tokens; the keys live outside the database.
+"""Encryption of secrets at rest, signatures and bearer tokens; the keys are not in the database.
 
 A stored secret is `t2.<key>.<token>`: the name of the key, and a Fernet token under a key that is
 derived from it and from the place the secret belongs to. Fernet knows no associated data; a key
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 import secrets as entropy
 from functools import lru_cache
@@ -24,7 +25,7 @@ from django.conf import settings
 from trailer.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # How every bare Fernet token of this century begins: the version byte and a time in base64.
 UNBOUND: Final = "gAAAAA"
@@ -73,6 +74,25 @@ def is_newest(stored: str) -> bool:
     return stored.startswith(f"{_BOUND}{_name_of(settings.TRAILER_SECRET_KEYS[0])}.")
 
 
+def channel_keys(keys: Iterable[str]) -> list[str]:
+    """What encrypts and signs messages between the processes of a deployment, for each key."""
+    return [base64.urlsafe_b64encode(_derived(key, "channels", 32)).decode() for key in keys]
+
+
+def sign(data: bytes, purpose: str) -> tuple[str, str]:
+    """The name of the first key, and what only its holder can say of these bytes."""
+    key = settings.TRAILER_SECRET_KEYS[0]
+    return _name_of(key), _signature(key, data, purpose)
+
+
+def is_signed(data: bytes, purpose: str, name: str, signature: str) -> bool | None:
+    """None: no present key has this name."""
+    for key in settings.TRAILER_SECRET_KEYS:
+        if _name_of(key) == name:
+            return hmac.compare_digest(_signature(key, data, purpose), signature)
+    return None
+
+
 def digest(token: str) -> str:
     """What is stored of a bearer token: enough to recognise it, useless to a reader."""
     return hashlib.sha256(token.encode()).hexdigest()
@@ -80,6 +100,10 @@ def digest(token: str) -> str:
 
 def new_token(kind: str) -> str:
     return f"trl_{kind}_{entropy.token_urlsafe(32)}"
+
+
+def _signature(key: str, data: bytes, purpose: str) -> str:
+    return hmac.new(_derived(key, f"sign\0{purpose}", 32), data, hashlib.sha256).hexdigest()
 
 
 def _fernet_of(key: str, place: str) -> Fernet:

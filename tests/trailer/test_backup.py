@@ -19,13 +19,19 @@ from tests.ground.template import copy_migrated_database
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENE = """
+from datetime import timedelta
 from django.core.management import call_command
+from django.utils import timezone
 from hosts.models import Host
+from trailer.audit.record import record
+from trailer.audit.sealing import audit_seal
 from trailer.sealed import seal
 call_command("migrate", verbosity=0)
 host = Host(name="north")
 host.host_key = seal(host, "host_key", "a label key")
 host.save()
+record("host.create", host)
+audit_seal(timezone.now() + timedelta(minutes=5))
 call_command("backup", FILE)
 Host.objects.create(name="south")
 """
@@ -47,7 +53,10 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 LOOK = """
 import json
 from hosts.models import Host
+from trailer.audit.verify import audit_verify
 from trailer.sealed import unseal
+found = audit_verify()
+assert found.rows and not found.problems, found
 print(json.dumps({h.name: [unseal(h, "host_key"), h.state_restored]
                   for h in Host.objects.all()}))
 """

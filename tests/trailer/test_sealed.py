@@ -11,7 +11,14 @@ import pytest
 from django.apps import apps
 from django.db import models
 
-from tests.factories import api_client, make_host, make_registry, make_user
+from tests.factories import (
+    api_client,
+    make_host,
+    make_image,
+    make_registry,
+    make_secret,
+    make_user,
+)
 from tests.workspaces.scene import URL, make_scene
 from tests.workspaces.stacks.scene import MemoryRepository, StackScene
 from trailer.accounts.second_factor import factor_begin
@@ -41,6 +48,7 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> None:
         host = make_host(name)
         scene.create(name=name, secret_env={"PASSWORD": f"env-{name}"})
         make_registry(password=f"registry-{name}")
+        make_secret(make_image(kind="build"), value=f"build-{name}")
         factor_begin(actor=make_user(f"user-{name}"))
         stacks = StackScene(scene.owner, host, MemoryRepository(text=STACK))
         stacks.repository_again(monkeypatch)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asgiref.sync import sync_to_async
 
+from trailer.audit.selectors import with_seals
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 COLUMNS: Final = (
     *("at", "actor_name", "actor_id", "via", "token_name", "address", "request_id"),
     *("action", "kind", "object_id", "object_name", "outcome", "changes"),
+    # `manage.py verify_audit --head seal:seal_digest` asks whether that seal is still there.
+    *("id", "seal", "seal_digest"),
 )
 _ROWS_AT_ONCE: Final = 500
 # A cell that begins so is a formula to a spreadsheet, and the names in it are anybody's.
@@ -28,7 +32,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 def csv_pieces(rows: QuerySet[AuditEntry]) -> Iterator[bytes]:
     yield _lines([COLUMNS])
     batch = []
-    for row in rows.iterator(chunk_size=_ROWS_AT_ONCE):
+    for row in with_seals(rows).iterator(chunk_size=_ROWS_AT_ONCE):
         batch.append([_cell(getattr(row, name)) for name in COLUMNS])
         if len(batch) == _ROWS_AT_ONCE:
             yield _lines(batch)

@@ -1,4 +1,4 @@
-"""One row per change, sign-in or session; append-only, and no foreign key that could change it."""
+"""One row per change, sign-in or session, and seals over them: append-only, no foreign keys."""
 
 from __future__ import annotations
 
@@ -33,15 +33,36 @@ def _refuse() -> NoReturn:
     raise AppendOnly("Audit rows are written once; they can be neither changed nor deleted.")
 
 
-class AuditQuerySet(VisibleQuerySet["AuditEntry"]):
-    def update(self, **kwargs: Any) -> int:
+class WrittenOnceRows:
+    """For a query set: none of its rows is changed or deleted. Triggers say so as well."""
+
+    def update(self, **kwargs: Any) -> NoReturn:
         _refuse()
 
-    def delete(self) -> tuple[int, dict[str, int]]:
+    def delete(self) -> NoReturn:
         _refuse()
 
-    def bulk_update(self, *args: Any, **kwargs: Any) -> int:
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
         _refuse()
+
+
+class WrittenOnce(models.Model):
+    """The same for one row."""
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            _refuse()
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        _refuse()
+
+
+class AuditQuerySet(WrittenOnceRows, VisibleQuerySet["AuditEntry"]):
+    pass
 
 
 class AuditManager(VisibleManager["AuditEntry"]):
@@ -49,7 +70,7 @@ class AuditManager(VisibleManager["AuditEntry"]):
         return AuditQuerySet(self.model, using=self._db)
 
 
-class AuditEntry(models.Model):
+class AuditEntry(WrittenOnce):
     """Names are copied: a user or an object that is gone stays readable here."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -79,10 +100,37 @@ class AuditEntry(models.Model):
     def __str__(self) -> str:
         return f"{self.action} by {self.actor_name or 'nobody'}"
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        if not self._state.adding:
-            _refuse()
-        super().save(*args, **kwargs)
 
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        _refuse()
+class SealQuerySet(WrittenOnceRows, models.QuerySet["AuditSeal"]):
+    pass
+
+
+class AuditSeal(WrittenOnce):
+    """What was in the audit from `since` to before `until`; the number decides between two
+    processes that seal at once. How it is computed: trailer/audit/chain.py."""
+
+    number = models.PositiveBigIntegerField(primary_key=True)
+    format = models.PositiveSmallIntegerField(default=1)
+    sealed_at = models.DateTimeField(default=timezone.now)
+    since = models.DateTimeField(null=True)
+    until = models.DateTimeField(db_index=True)
+    count = models.PositiveIntegerField()
+    first_id = models.UUIDField(null=True)
+    last_id = models.UUIDField(null=True)
+    # The id and the digest of each row.
+    rows = models.BinaryField()
+    # The digest of the seal before, and of this one.
+    previous = models.CharField(max_length=64, blank=True)
+    digest = models.CharField(max_length=64)
+    # Which of the operator's keys signed the digest.
+    key = models.CharField(max_length=16)
+    signature = models.CharField(max_length=64)
+
+    objects = SealQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"seal {self.number}"
+
+    @property
+    def head(self) -> str:
+        return f"{self.number}:{self.digest}"

@@ -21,7 +21,7 @@ MASK: Final = "••••••"
 _SECRET: Final = frozenset(
     {
         *("password", "password_token", "secret_env", "build_args"),
-        *("credential", "webhook_secret", "secret_variables"),
+        *("credential", "webhook_secret", "secret_variables", "build_secrets"),
     }
 )
 _TEXT_SHOWN: Final = 200

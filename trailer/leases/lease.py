@@ -10,6 +10,7 @@ import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from django.db.models import F, Q
 from django.utils import timezone
 
 from trailer.leases.models import JobLease
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # Ticks of one beat come a little early or late.
 _EARLY = 0.8
+# A run that failed is tried again after so long.
+_AGAIN = timedelta(minutes=5)
 
 
 def run_leased(
@@ -31,15 +34,17 @@ def run_leased(
     now: datetime | None = None,
 ) -> bool:
     """False when another run of this period is under way or done. `at_most`: after that a run
-    counts as dead."""
+    counts as dead. One that died or failed was not the period's: it is due again soon."""
     now = now or timezone.now()
     holder = uuid.uuid4()
     if not _take(job, holder, now, every=every, at_most=at_most):
         return False
+    free_from = now + min(every * _EARLY, _AGAIN)
     try:
         work(now)
+        free_from = now
     finally:
-        JobLease.objects.filter(pk=job, holder=holder).update(held_until=now)
+        JobLease.objects.filter(pk=job, holder=holder).update(held_until=free_from)
     return True
 
 
@@ -51,8 +56,14 @@ def _take(
     )
     if is_first:
         return True
+    free = Q(held_until__lte=now)
+    is_over = Q(begun_at__lte=now - every * _EARLY)
+    # Only a run that was done gives its lease back as of its beginning.
+    undone = Q(held_until__gt=F("begun_at"))
+    # By a clock that was ahead and was put right since: to wait for it could take days.
+    unreal = Q(held_until__gt=now + at_most + _AGAIN)
     return bool(
-        JobLease.objects.filter(
-            pk=job, held_until__lte=now, begun_at__lte=now - every * _EARLY
-        ).update(holder=holder, held_until=now + at_most, begun_at=now)
+        JobLease.objects.filter(free & (is_over | undone) | unreal, pk=job).update(
+            holder=holder, held_until=now + at_most, begun_at=now
+        )
     )

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.dateparse import parse_date
 
 from trailer.audit.models import AuditEntry
-from trailer.audit.selectors import of_actor
+from trailer.audit.selectors import of_actor, sealed_now
 from trailer.pages.page import list_page, query_without_part
 from trailer.pages.users import AdminPageView
 
@@ -41,6 +41,7 @@ class AuditView(AdminPageView):
             given={name: given.get(name, "") for name in _NAMES},
             export=_export(given),
             query=query_without_part(given, "page"),
+            sealed=sealed_now(),
             **kwargs,
         )
 

@@ -18,6 +18,7 @@ _WHOLE: Final = {
     "user.recovery_codes": "Made new recovery codes",
     "user.quota": "Set the quota of user",
     "group.quota": "Set the quota of group",
+    "audit.verify": "Compared the audit with its seals",
     "host.enrol": "Made an enrolment line for host",
     "host.enrolled": "Joined as the agent of host",
     "host.token": "Took a new token as the agent of host",

@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from hosts.services.restored import HELD, hosts_hold_after_restore
+from trailer.audit.head import head_forget
 from trailer.backup.archive import backup_read
 from trailer.standalone.lock import hold_data_dir
 
@@ -43,3 +44,5 @@ class Command(BaseCommand):
     def _restored(self, about: About) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         hosts_hold_after_restore()
+        # The seals since the backup are gone on purpose.
+        head_forget("audit.restored")
