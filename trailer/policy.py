@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from django.apps import apps
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, Subquery, UUIDField, Value
 
@@ -98,8 +99,8 @@ class Granted:
         return Q(**{f"{self.path}__in": self._held(actor).values("object_id")})
 
     def _held(self, actor: Actor) -> Any:
-        held = live_grants(actor.pk, self.kind).filter(role__gte=self.role)
-        return held if self.right is None else held.filter(**{self.right.value: True})
+        rights = {} if self.right is None else {self.right.value: True}
+        return live_grants(actor.pk, self.kind, role__gte=self.role, **rights)
 
 
 # What everybody may do on every host, unless TRAILER_OPEN_HOSTS is off.
@@ -136,6 +137,29 @@ class Capable:
 
 
 @dataclass(frozen=True)
+class Through:
+    """Is part of a workspace that this may be done with; `path` leads there from the workspace."""
+
+    action: str
+    path: str
+
+    def allows(self, actor: Actor, obj: Model | None) -> bool:
+        if obj is None or not SignedIn().allows(actor, None):
+            return False
+        return bool(self._workspaces(actor).filter(**{self.path: obj.pk}).exists())
+
+    def q(self, actor: Actor) -> Q:
+        if not SignedIn().allows(actor, None):
+            return _NOTHING
+        return Q(pk__in=self._workspaces(actor).values(self.path))
+
+    def _workspaces(self, actor: Actor) -> Any:
+        # By name: workspaces are above this file.
+        rows = apps.get_model("workspaces", "Workspace").objects
+        return rows.filter(RULES[self.action].q(actor)).order_by()
+
+
+@dataclass(frozen=True)
 class AnyOf:
     rules: tuple[Rule, ...]
 
@@ -143,12 +167,13 @@ class AnyOf:
         return any(rule.allows(actor, obj) for rule in self.rules)
 
     def q(self, actor: Actor) -> Q:
-        filters = [rule.q(actor) for rule in self.rules]
-        if any(not condition for condition in filters):
-            return Q()
-        combined = filters[0]
-        for condition in filters[1:]:
-            combined |= condition
+        combined = _NOTHING
+        for rule in self.rules:
+            condition = rule.q(actor)
+            # Everything: what the rules after it would add need not be put together.
+            if not condition:
+                return condition
+            combined = condition if combined is _NOTHING else combined | condition
         return combined
 
 
@@ -157,6 +182,13 @@ _OWNED = AnyOf((Admin(), Owner()))
 
 def _shared(kind: str, role: Role) -> Rule:
     return AnyOf((Admin(), Owner(), Granted(kind, role)))
+
+
+def _part(kind: str, path: str) -> Rule:
+    """What a workspace is made of shows to whoever sees how it is configured, and no more than
+    that: to use it elsewhere takes a role of one's own."""
+    rules = (Admin(), Owner(), Granted(kind, Role.VIEWER), Through("workspace.inspect", path))
+    return AnyOf(rules)
 
 
 def _capable(capability: Capability) -> Rule:
@@ -170,19 +202,23 @@ def _of_stack(role: Role, right: Right | None = None) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "host.view": _capable(Capability.VIEW),
+    "host.view": AnyOf((_capable(Capability.VIEW), Through("workspace.view", "host"))),
+    # To have it do something for oneself.
+    "host.use": _capable(Capability.VIEW),
     "host.create": Admin(),
     "host.modify": Admin(),
     "host.delete": Admin(),
     **{f"host.{name}": _capable(name) for name in Capability if name != Capability.VIEW},
-    "network.view": _shared("network", Role.VIEWER),
+    "network.view": _part("network", "networks"),
+    "network.use": _shared("network", Role.VIEWER),
     "network.create": SignedIn(),
     "network.modify": _shared("network", Role.EDITOR),
     "network.delete": _shared("network", Role.MANAGER),
     "network.share": _shared("network", Role.MANAGER),
     "network.transfer": _OWNED,
-    # Who sees a volume may mount it read-only.
-    "volume.view": _shared("volume", Role.VIEWER),
+    "volume.view": _part("volume", "mounts__volume"),
+    # To mount it read-only.
+    "volume.use": _shared("volume", Role.VIEWER),
     "volume.write": _shared("volume", Role.EDITOR),
     "volume.create": SignedIn(),
     "volume.create_bind": _capable(Capability.BIND),
@@ -194,12 +230,17 @@ RULES: dict[str, Rule] = {
     "registry.create": SignedIn(),
     "registry.modify": _OWNED,
     "registry.delete": _OWNED,
-    "image.view": _shared("image", Role.VIEWER),
+    "image.view": _part("image", "image"),
+    "image.use": _shared("image", Role.VIEWER),
+    # Dockerfile, files, arguments, builds and their logs.
+    "image.source": _shared("image", Role.VIEWER),
     "image.create": SignedIn(),
     "image.modify": _shared("image", Role.EDITOR),
     "image.delete": _shared("image", Role.MANAGER),
     "image.share": _shared("image", Role.MANAGER),
     "image.transfer": _OWNED,
+    # Who says what is built with stored secrets can read them.
+    "image.secrets": _OWNED,
     "build.view": AnyOf(
         (Admin(), Owner("image__owner"), Granted("image", Role.VIEWER, path="image_id"))
     ),
@@ -252,6 +293,8 @@ _WORDS: Final = {
     "workspace.exec": "run commands in this workspace",
     "workspace.attach": "attach to this workspace",
     "volume.write": "write to this volume",
+    "image.source": "see what this image is made from",
+    "image.secrets": "use the build secrets of this image",
     "stack.source": "change where the files of this stack come from",
 }
 
@@ -283,7 +326,7 @@ def role_columns(model_name: str, actor: Actor) -> dict[str, Any]:
     """Annotations with which `allows` answers for a row that was read without a query more."""
     if not SignedIn().allows(actor, None):
         return {}
-    held = live_grants(actor.pk, model_name).filter(object_id=OuterRef("pk"))
+    held = live_grants(actor.pk, model_name, object_id=OuterRef("pk"))
     columns: dict[str, Any] = {
         "granted_role": Subquery(held.order_by("-role").values("role")[:1]),
         "granted_to": Value(actor.pk, output_field=UUIDField()),

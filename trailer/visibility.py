@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from django.db import models
 
-from trailer.policy import role_columns, visible
+from trailer.policy import permitted, role_columns, visible
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -18,6 +18,10 @@ class VisibleQuerySet(models.QuerySet[M]):
     def visible_to(self, actor: Actor) -> VisibleQuerySet[M]:
         """Rows this actor may see; what is left out answers 404, like what is not there."""
         return self.filter(visible(self.model._meta.model_name or "", actor))
+
+    def usable_by(self, actor: Actor) -> VisibleQuerySet[M]:
+        """Rows this actor may make something with; some others are only seen."""
+        return self.filter(permitted(f"{self.model._meta.model_name}.use", actor))
 
     def with_role(self, actor: Actor) -> VisibleQuerySet[M]:
         """For lists that show what may be done: each row then brings the actor's role along."""
@@ -33,3 +37,6 @@ class VisibleManager(models.Manager[M]):
 
     def visible_to(self, actor: Actor) -> VisibleQuerySet[M]:
         return self.get_queryset().visible_to(actor)
+
+    def usable_by(self, actor: Actor) -> VisibleQuerySet[M]:
+        return self.get_queryset().usable_by(actor)

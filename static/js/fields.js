@@ -92,8 +92,7 @@ function collectRows(container) {
     return collectNamed(rows, name, SECRET_HALF[name]);
   }
   if (container.dataset.pairs !== undefined) {
-    const pairs = rows.map((row) => [text(row, "pair_name").trim(), text(row, "pair_value")]);
-    return { [name]: Object.fromEntries(pairs.filter(([key]) => key)) };
+    return { [name]: Object.fromEntries(rows.map(collectPair).filter(([key, content]) => key || content)) };
   }
   return { [name]: rows.map(collectRow) };
 }
@@ -105,7 +104,16 @@ function collectRow(row) {
   return Object.fromEntries(entries.filter(([, content]) => content !== null && content !== ""));
 }
 
+function collectPair(row) {
+  const name = text(row, "pair_name").trim();
+  return [name, keptOr(name, text(row, "pair_value"), row.dataset.kept)];
+}
+
 /** A secret that was stored before and not typed again is kept: null. */
+function keptOr(name, content, kept) {
+  return content === "" && kept === name ? null : content;
+}
+
 function collectNamed(rows, plainName, secretName) {
   const plain = {};
   const secret = {};
@@ -116,7 +124,7 @@ function collectNamed(rows, plainName, secretName) {
       continue;
     }
     if (row.querySelector('[name="env_secret"]').checked) {
-      secret[name] = content === "" && row.dataset.kept === name ? null : content;
+      secret[name] = keptOr(name, content, row.dataset.kept);
     } else {
       plain[name] = content;
     }

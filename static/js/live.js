@@ -204,14 +204,16 @@ function receive(message) {
   told.set(message.resource, message);
   showState({ ...message, previous: before?.status });
   addToLists(message, kind);
-  if (before === undefined || coarse(before) !== coarse(message)) {
+  const isRevised = before?.revision !== undefined && before.revision !== message.revision;
+  // An order, such as that of an update, changes no status until it is carried out.
+  if (before === undefined || coarse(before) !== coarse(message) || isRevised) {
     refreshFollowers(kind);
   }
   if (before !== undefined && !isOnlyProgress(before, message)) {
     // A badge that changed next to facts that did not would contradict them.
     refreshFollowers(message.resource, { atOnce: coarse(before) !== coarse(message) });
   }
-  if (before?.revision !== undefined && before.revision !== message.revision && all("data-page-of", message.resource).length > 0) {
+  if (isRevised && all("data-page-of", message.resource).length > 0) {
     renewHead();
   }
 }

@@ -3,16 +3,12 @@
 const opened = new Set();
 
 export function startTimeline() {
-  // The event does not bubble, but it can be caught on its way down.
-  document.addEventListener(
-    "toggle",
-    ({ target }) => {
-      if (target.dataset?.cycle) {
-        opened[target.open ? "add" : "delete"](target.dataset.cycle);
-      }
-    },
-    true,
-  );
+  // Not by their "toggle" event: that comes a moment after the click, maybe after they are gone.
+  document.addEventListener("htmx:beforeSwap", () => {
+    for (const cycle of document.querySelectorAll("details[data-cycle]")) {
+      opened[cycle.open ? "add" : "delete"](cycle.dataset.cycle);
+    }
+  });
   document.addEventListener("htmx:afterSwap", () => {
     for (const cycle of document.querySelectorAll("details[data-cycle]:not([open])")) {
       cycle.open = opened.has(cycle.dataset.cycle);

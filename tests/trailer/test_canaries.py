@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.apps import apps
 from django.contrib import admin as django_admin
-from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -20,8 +19,6 @@ from tests.workspaces.scene import make_scene, observe
 from workspaces.models import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rest_framework.test import APIClient
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +28,9 @@ CANARIES = {
     "changed environment": "canary-environment-77aa",
     "refused environment": "canary-refused-09c2",
     "registry": "canary-registry-b81d",
+    "build secret": "canary-build-4c1e",
+    "changed build secret": "canary-build-9d02",
+    "refused build secret": "canary-build-e7a5",
     "password": "canary-password-3d4e",
     "webhook": "canary-webhook-2c6b-0123456789abcdef0123",
     "variable": "canary-variable-91fe",
@@ -53,11 +53,8 @@ class Sinks:
 
 
 @pytest.fixture(autouse=True)
-def _quick(settings: Any) -> Iterator[None]:
+def _quick(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    cache.clear()
-    yield
-    cache.clear()
 
 
 def test_no_secret_comes_out_anywhere(
@@ -135,6 +132,7 @@ def _put_in_others(sinks: Sinks, client: APIClient, scene: Any, ids: dict[str, s
     registry = {"server": "registry.example.com", "password": CANARIES["registry"]}
     made = sinks.keep("registry", client.post("/api/v1/registries/", registry))
     ids["registry"] = made.json()["id"]
+    ids |= _put_in_build(sinks, client, scene)
     stack = {
         "name": "shop",
         "host": str(scene.host.pk),
@@ -151,12 +149,37 @@ def _put_in_others(sinks: Sinks, client: APIClient, scene: Any, ids: dict[str, s
     ids["stack"] = made.json()["id"]
     ids |= {
         "host": str(scene.host.pk),
-        "image": str(scene.image.pk),
         "volume": str(scene.volume.pk),
         "network": str(scene.network.pk),
         "user": str(scene.owner.pk),
-        "build": str(scene.image.builds.get().pk),
     }
+
+
+def _put_in_build(sinks: Sinks, client: APIClient, scene: Any) -> dict[str, str]:
+    url, refused = "/api/v1/images/", CANARIES["refused build secret"]
+    image = {
+        "name": "tool",
+        "host": str(scene.host.pk),
+        "kind": "build",
+        "dockerfile": f"FROM busybox\nRUN --mount=type=secret,id=token echo {PLAIN}\n",
+        "build_secrets": {"token": CANARIES["build secret"]},
+    }
+    attempts: list[dict[str, Any]] = [
+        {"build_secrets": {"a b": refused}},
+        {"build_secrets": {"token": [refused]}},
+        {"build_secrets": [refused]},
+        {"build_secrets": {"token": refused}, "dockerfile": "# syntax=x\nFROM busybox"},
+    ]
+    for number, bad in enumerate(attempts):
+        answer = sinks.keep(f"refused build {number}", client.post(url, {**image, **bad}))
+        assert answer.status_code == 400
+    made = sinks.keep("build secret", client.post(url, image))
+    assert made.status_code == 201, made.content
+    own = f"{url}{made.json()['id']}/"
+    changed = {"build_secrets": {"token": CANARIES["changed build secret"]}}
+    told = sinks.keep("changed build secret", client.patch(own, changed))
+    assert told.json()["build_secrets"] == {"token": None}
+    return {"image": told.json()["id"], "build": told.json()["current_build"]}
 
 
 def _sign_in(sinks: Sinks) -> None:

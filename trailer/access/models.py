@@ -104,10 +104,13 @@ class Grant(models.Model):
         return f"{Role(self.role).label} of {self.kind} {self.object_id}"
 
 
-def live_grants(actor_id: Any, kind: str) -> QuerySet[Grant]:
-    """An expired grant counts for nothing from that moment on; nobody has to remove it."""
+def live_grants(actor_id: Any, kind: str, **conditions: Any) -> QuerySet[Grant]:
+    """An expired grant counts for nothing from that moment on; nobody has to remove it.
+
+    In one filter: every request puts several of these together.
+    """
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    return Grant.objects.filter(held_by(actor_id), unexpired, kind=kind).order_by()
+    return Grant.objects.order_by().filter(held_by(actor_id), unexpired, kind=kind, **conditions)
 
 
 class HostCapability(models.Model):

@@ -11,6 +11,7 @@ from hosts.models import Host, Network, Volume
 from hosts.status import Badge, host_badge, host_message, is_fresh, resource_badge
 from images.models import Build, Image, Registry
 from images.status import image_badge, image_badge_of, registry_badge, registry_message
+from images.told import image_message
 from workspaces.models import Workspace
 from workspaces.stacks.models import Stack
 from workspaces.stacks.status import stack_badge
@@ -18,6 +19,8 @@ from workspaces.status import workspace_badge
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from trailer.policy import Actor
 
 Shown = Workspace | Image | Host | Network | Volume | Registry | Stack
 
@@ -51,9 +54,11 @@ def state_of(obj: Shown) -> State:
     return State(resource_of(obj), badge_of(obj), fresh, since)
 
 
-def message_of(obj: Shown) -> str:
+def message_of(obj: Shown, actor: Actor) -> str:
     if isinstance(obj, Host):
         return host_message(obj)
+    if isinstance(obj, Image):
+        return image_message(actor, obj)
     return registry_message(obj, timezone.now()) if isinstance(obj, Registry) else obj.message
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils import timezone
@@ -12,6 +13,7 @@ from hosts.models import Host, Network, Volume
 from hosts.status import host_message, host_status
 from images.choices import BuildStatus
 from images.models import Image
+from images.told import image_message
 from trailer.pages.hosts import disk_of
 from trailer.pages.page import PageView
 from trailer.pages.quantities import rough_size
@@ -23,6 +25,8 @@ from workspaces.stacks.models import Stack
 from workspaces.status import BADGES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.models import QuerySet
 
     from trailer.accounts.models import User
@@ -79,7 +83,9 @@ class DashboardView(PageView):
             shares=_shares(counts),
             workspaces=_recent(workspaces.with_role(self.user), self.user),
             workspace_count=sum(counts.values()),
-            builds=under_way.select_related("host").order_by("-updated_at")[:_MOST_BUILDS],
+            builds=under_way.with_role(self.user)
+            .select_related("host")
+            .order_by("-updated_at")[:_MOST_BUILDS],
             builds_under_way=under_way.count(),
             image_count=images.count(),
             events=_events(workspaces),
@@ -131,21 +137,27 @@ def _troubles(user: User, hosts: list[Host]) -> list[Trouble]:
     volumes = Volume.objects.visible_to(user).filter(status=ResourceStatus.ERROR)
     stacks = Stack.objects.visible_to(user).filter(status=StackStatus.FAILED)
     failed = in_status(Workspace.objects.visible_to(user), WorkspaceStatus.ERROR)
-    images = Image.objects.visible_to(user).filter(status=BuildStatus.FAILED)
+    images = Image.objects.visible_to(user).with_role(user).filter(status=BuildStatus.FAILED)
     found += _failures(networks, "Network", "It could not be made.")
     found += _failures(volumes, "Volume", "It could not be made.")
     found += _failures(stacks, "Stack", "Its last sync has failed.")
     found += _failures(failed, "Workspace", "It has failed.")
-    found += _failures(images, "Image", "Its build has failed.")
+    found += _failures(
+        images, "Image", "Its build has failed.", lambda image: image_message(user, image)
+    )
     return found
 
 
-def _failures(rows: QuerySet[Any], noun: str, sentence: str) -> list[Trouble]:
+def _failures(
+    rows: QuerySet[Any],
+    noun: str,
+    sentence: str,
+    told: Callable[[Any], str] = attrgetter("message"),
+) -> list[Trouble]:
     newest = rows.order_by("-updated_at")[: _MOST_TROUBLES * 10]
     collection = f"/{noun.lower()}s"
     return [
-        Trouble(f"{collection}/{row.pk}/", noun, row.name, row.message or sentence)
-        for row in newest
+        Trouble(f"{collection}/{row.pk}/", noun, row.name, told(row) or sentence) for row in newest
     ]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trailer.accounts.models import User
 
 
-def hosts_to_choose(user: User, action: str = "host.view") -> list[tuple[str, str]]:
+def hosts_to_choose(user: User, action: str) -> list[tuple[str, str]]:
     """Id and label of every enabled host on which the user may do this."""
     now = timezone.now()
     hosts = Host.objects.filter(policy.permitted(action, user), enabled=True)

@@ -15,6 +15,7 @@ from hosts.choices import RouterMode
 from hosts.models import AgentRollout, Host
 from hosts.prerequisites import router_warning
 from hosts.selectors import (
+    HoldersSeen,
     cycles_of,
     gpus_with_holders,
     held_cleanup_of,
@@ -120,7 +121,7 @@ class HostView(PageView):
             "held": held_cleanup_of(actor=self.user, host=host) if may_modify else "",
             "prerequisites": prerequisites_shown(host),
             "router_warning": router_warning(mode=host.router_mode, managed=host.router_managed),
-            "gpus": gpus_with_holders(host),
+            "gpus": gpus_with_holders(host, HoldersSeen(self.user)),
         }
         if tab == "cycles":
             context["lanes"] = lanes_of(cycles_of(actor=self.user, host=host)[:_CYCLES_SHOWN])

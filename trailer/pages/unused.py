@@ -32,6 +32,7 @@ def unused_on(host: Host, user: User) -> Unused:
     going = {image.pk for image in found.images}
     staying = {
         engine_id
+        # nosemgrep: unscoped-read (ids that others' images share)
         for pk, engine_id in Image.objects.filter(host=host).values_list("pk", "engine_id")
         if pk not in going
     }

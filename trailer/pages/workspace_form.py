@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """Hosts the user sees, and what of the user's own lives on them."""
+    """Hosts the user may create on, and what of theirs, or shared with them, lives there."""
 
     hosts: list[tuple[str, str]]
     images: list[Image]
@@ -73,18 +73,21 @@ class WorkspaceForm:
 def options_for(
     user: User, host: Host | None = None, workspace: Workspace | None = None
 ) -> Options:
-    """What a workspace uses already is a choice too, even if the user can't see it elsewhere."""
+    """What a workspace uses already is a choice too, even if the user can't use it elsewhere."""
     on_host = {} if host is None else {"host": host}
     used: dict[str, list[Any]] = {"image": [], "network": [], "volume": []}
     if workspace is not None:
         used["image"] = [workspace.image_id]
         used["network"] = [network.pk for network in workspace.networks.all()]
         used["volume"] = [mount.volume_id for mount in workspace.mounts.all()]
-    images, networks, volumes = (_seen(user, kind, ids) for kind, ids in used.items())
+    images, networks, volumes = (_usable(user, kind, ids) for kind, ids in used.items())
     return Options(
         hosts=[] if host else hosts_to_choose(user, "host.workspaces"),
+        # nosemgrep: unscoped-read (by `_usable`)
         images=list(Image.objects.filter(images, **on_host).select_related("host")),
+        # nosemgrep: unscoped-read (by `_usable`)
         networks=list(Network.objects.filter(networks, **on_host)),
+        # nosemgrep: unscoped-read (by `_usable`)
         volumes=list(Volume.objects.filter(volumes, **on_host)),
         states=[(DesiredState.RUNNING, "Start it"), (DesiredState.STOPPED, "Leave it stopped")],
         # What keeps strangers out comes first: it is what a new row begins with.
@@ -97,10 +100,10 @@ def options_for(
     )
 
 
-def _seen(user: User, kind: str, used: list[Any]) -> Q:
-    visible = policy.visible(kind, user)
+def _usable(user: User, kind: str, used: list[Any]) -> Q:
+    usable = policy.permitted(f"{kind}.use", user)
     # An empty filter means everything; joined with another one it would mean only that one.
-    return visible | Q(pk__in=used) if visible and used else visible
+    return usable | Q(pk__in=used) if usable and used else usable
 
 
 def blank_form(options: Options, *, host: str, image: str) -> WorkspaceForm:

@@ -81,10 +81,9 @@ def in_status(rows: QuerySet[Workspace], status: str) -> QuerySet[Workspace]:
 
 def with_parts(rows: QuerySet[Workspace], user: User) -> QuerySet[Workspace]:
     """Everything a row shows, in a fixed number of queries. Who sees a workspace knows its image
-    and host by name; `sees_image` and `sees_host` say whether there is a page behind the name."""
+    by name; `sees_image` says whether there is a page behind the name."""
     images = Image.objects.visible_to(user).filter(pk=OuterRef("image_id"))
-    hosts = Host.objects.visible_to(user).filter(pk=OuterRef("host_id"))
-    seen = rows.annotate(sees_image=Exists(images), sees_host=Exists(hosts))
+    seen = rows.annotate(sees_image=Exists(images))
     return seen.select_related("host", "image").prefetch_related("ports", "urls")
 
 

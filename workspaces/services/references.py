@@ -1,4 +1,4 @@
-"""The objects a workspace points at: there, on its host, and visible to whoever points."""
+"""The objects a workspace points at: there, on its host, and for whoever points to use."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def image_for(
     """An image that stays is not judged again: it may have been disabled since."""
     if workspace is not None and workspace.image_id == fields.image:
         return workspace.image
-    image = Image.objects.visible_to(actor).filter(pk=fields.image).first()
+    image = Image.objects.usable_by(actor).filter(pk=fields.image).first()
     if image is None:
-        raise Invalid.field("image", "There is no such image, or you may not see it.")
+        raise Invalid.field("image", "There is no such image, or you may not use it.")
     if image.host_id != host.pk:
         raise Invalid.field(
             "image", f"The image {image.name} is on another host. Add it to {host.name} first."
@@ -41,20 +41,20 @@ def volumes_for(
 ) -> dict[UUID, Volume]:
     """What is mounted already may stay, even if someone else attached it.
 
-    Seeing a volume is enough to mount it read-only; writing to it takes more.
+    Using a volume means to mount it read-only; writing to it takes more.
     """
     present = () if workspace is None else workspace.mounts.all()
     volumes = {item.volume_id: item.volume for item in present}
     writable = {item.volume_id for item in present if not item.read_only}
     new = {mount.volume_id for mount in fields.mounts} - set(volumes)
     if new:
-        found = Volume.objects.visible_to(actor).with_role(actor).filter(pk__in=new, host=host)
+        found = Volume.objects.usable_by(actor).with_role(actor).filter(pk__in=new, host=host)
         volumes |= {volume.pk: volume for volume in found}
     for n, mount in enumerate(fields.mounts):
         if mount.volume_id not in volumes:
             raise Invalid.field(
                 f"mounts.{n}.volume",
-                f"There is no such volume on the host {host.name}, or you may not see it.",
+                f"There is no such volume on the host {host.name}, or you may not use it.",
             )
         volume = volumes[mount.volume_id]
         if mount.read_only or volume.pk in writable:
@@ -75,10 +75,10 @@ def check_networks(
     new = fields.networks - present
     if not new:
         return
-    found = Network.objects.visible_to(actor).filter(pk__in=new, host=host)
+    found = Network.objects.usable_by(actor).filter(pk__in=new, host=host)
     missing = new - set(found.values_list("pk", flat=True))
     if missing:
         raise Invalid.field(
             "networks",
-            f"There is no network {min(missing)} on the host {host.name}, or you may not see it.",
+            f"There is no network {min(missing)} on the host {host.name}, or you may not use it.",
         )

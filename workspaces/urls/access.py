@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from django.utils import timezone
 
 from agent.protocol.sessions import CAPABILITY
-from hosts.choices import HostStatus
-from hosts.status import host_status
+from hosts.status import host_status, is_out_of_reach
 from trailer import policy
 from trailer.accounts.models import Session, User
 from workspaces.choices import UrlAuth, WorkspaceStatus
@@ -125,11 +124,12 @@ def visitor(ticket: Pass, url: Url) -> User | None:
 
 def _check_up(workspace: Workspace) -> None:
     host = workspace.host
-    status = host_status(host, timezone.now())
-    if status in (HostStatus.PENDING, HostStatus.OFFLINE):
+    now = timezone.now()
+    if is_out_of_reach(host, now):
         raise Down(
             "The host does not answer",
-            f"{workspace.name} is on host {host.name}, which is {status.label.lower()}. "
+            f"{workspace.name} is on host {host.name}, which is "
+            f"{host_status(host, now).label.lower()}. "
             "It can be opened again when the host's agent is connected.",
         )
     if host.capabilities and CAPABILITY not in host.capabilities:

@@ -50,8 +50,10 @@ _FIXED: Final = (
     "maintenance.auto=false",
     "http.followRedirects=false",
     "http.proxy=",
-    "safe.directory=*",
 )
+# A folder that may be read was named by the operator, whoever owns it. Only as a file: settings of
+# the command do not reach the program that git starts for such a folder.
+_OWNERS: Final = Path(__file__).with_name("gitconfig")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +157,7 @@ class Git:
             "GIT_ASKPASS": "",
             "SSH_ASKPASS": "",
             "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_GLOBAL": str(_OWNERS),
             "GIT_ALLOW_PROTOCOL": self.address.scheme,
             "GIT_PROTOCOL_FROM_USER": "0",
             "GIT_LFS_SKIP_SMUDGE": "1",

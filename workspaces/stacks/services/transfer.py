@@ -101,14 +101,14 @@ def _check_reach(parts: Parts, user: User) -> None:
     networks = {network.pk for network in parts.networks}
     for workspace in parts.workspaces:
         for mount in workspace.mounts.all():
-            action = "volume.view" if mount.read_only else "volume.write"
+            action = "volume.use" if mount.read_only else "volume.write"
             if mount.volume_id in volumes or policy.allows(user, action, mount.volume):
                 continue
-            may = "see" if mount.read_only else "write to"
+            may = "use" if mount.read_only else "write to"
             raise _out_of_reach(workspace, f"mounts the volume {mount.volume.name}", user, may)
         for network in workspace.networks.all():
-            if network.pk not in networks and not policy.allows(user, "network.view", network):
-                raise _out_of_reach(workspace, f"is on the network {network.name}", user, "see")
+            if network.pk not in networks and not policy.allows(user, "network.use", network):
+                raise _out_of_reach(workspace, f"is on the network {network.name}", user, "use")
 
 
 def _out_of_reach(workspace: Workspace, uses: str, user: User, may: str) -> Invalid:

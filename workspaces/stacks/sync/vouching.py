@@ -37,12 +37,12 @@ class Vouched:
 
     def volume(self, name: str) -> Volume:
         """One that is on the host already."""
-        rows = Volume.objects.visible_to(self.stack.owner).filter(host=self.stack.host, name=name)
+        rows = Volume.objects.usable_by(self.stack.owner).filter(host=self.stack.host, name=name)
         volume = rows.first()
         if volume is None:
             raise self._absent("volume", name)
-        if not self._may("volume.view", volume):
-            raise NotAllowed(f"{_WHOEVER} may not see the volume {name}.")
+        if not self._may("volume.use", volume):
+            raise NotAllowed(f"{_WHOEVER} may not use the volume {name}.")
         return volume
 
     def require_write(self, volume: Volume) -> None:
@@ -62,12 +62,12 @@ class Vouched:
         return registry
 
     def network(self, name: str) -> Network:
-        rows = Network.objects.visible_to(self.stack.owner).filter(host=self.stack.host, name=name)
+        rows = Network.objects.usable_by(self.stack.owner).filter(host=self.stack.host, name=name)
         network = rows.first()
         if network is None:
             raise self._absent("network", name)
-        if not self._may("network.view", network):
-            raise NotAllowed(f"{_WHOEVER} may not see the network {name}.")
+        if not self._may("network.use", network):
+            raise NotAllowed(f"{_WHOEVER} may not use the network {name}.")
         return network
 
     def _may(self, action: str, obj: Model) -> bool:
@@ -77,5 +77,5 @@ class Vouched:
     def _absent(self, noun: str, name: str) -> Invalid:
         return Invalid(
             f"The host {self.stack.host.name} has no {noun} {name} that the stack's owner may "
-            "see. Create it first, or leave out external."
+            "use. Create it first, or leave out external."
         )
