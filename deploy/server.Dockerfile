@@ -1,4 +1,4 @@
-# The server: `python3 deploy/setup.py run`, which fetches the pages' scripts into static/vendor, then
+# The server: `python3 deploy/setup.py run`, which fetches and bundles the pages' scripts into static, then
 # `docker build -f deploy/server.Dockerfile -t trailer/server .` in the repository's root.
 # One image for web, sockets, worker and beat; deploy/compose.yaml says which is which.
 # Debian 13: its PostgreSQL client is of the version that deploy/compose.yaml runs. pg_dump refuses a newer server.
@@ -21,7 +21,7 @@ COPY workspaces ./workspaces
 COPY templates ./templates
 COPY static ./static
 # The user has a name: Celery takes one without for root in disguise.
-RUN ["python3", "-c", "import compileall, os, pathlib, sys\nfor name, line in (('passwd', 'trailer:x:10001:10001::/var/lib/trailer:/bin/sh'), ('group', 'trailer:x:10001:')):\n    with open('/etc/' + name, 'a') as known:\n        known.write(line + '\\n')\nif not pathlib.Path('static/vendor').is_dir():\n    sys.exit('static/vendor is missing: run python3 deploy/setup.py run first')\ncompileall.compile_dir('.', quiet=1)\nfor name in ('/var/lib/trailer', '/opt/trailer/staticfiles'):\n    pathlib.Path(name).mkdir(parents=True, exist_ok=True)\n    os.chown(name, 10001, 10001)\n"]
+RUN ["python3", "-c", "import compileall, os, pathlib, sys\nfor name, line in (('passwd', 'trailer:x:10001:10001::/var/lib/trailer:/bin/sh'), ('group', 'trailer:x:10001:')):\n    with open('/etc/' + name, 'a') as known:\n        known.write(line + '\\n')\nfor name in ('static/vendor', 'static/bundle'):\n    if not pathlib.Path(name).is_dir():\n        sys.exit(name + ' is missing: run python3 deploy/setup.py run first')\ncompileall.compile_dir('.', quiet=1)\nfor name in ('/var/lib/trailer', '/opt/trailer/staticfiles'):\n    pathlib.Path(name).mkdir(parents=True, exist_ok=True)\n    os.chown(name, 10001, 10001)\n"]
 
 ARG VERSION=0.1.0
 ARG PROTOCOL=1

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from setup_bundle import bundle_pages
 from setup_engine import start_engine_if_none_answers
 from setup_pages import install_page_packages
 from setup_python import (
@@ -16,6 +17,7 @@ from setup_python import (
     install_python_packages,
 )
 from setup_report import ROOT, SetupError, load_dotenv
+from setup_rules import install_rule_checker
 from setup_system import install_system_packages
 
 if TYPE_CHECKING:
@@ -32,9 +34,12 @@ def steps_for(purpose: str) -> list[Step]:
         ("virtual environment", create_virtualenv),
         ("python packages", lambda: install_python_packages(purpose)),
         ("page packages", install_page_packages),
+        ("page bundle", bundle_pages),
     ]
     if purpose == "run":
         steps.append(("docker engine", start_engine_if_none_answers))
+    else:
+        steps.append(("rule checker", install_rule_checker))
     return steps
 
 

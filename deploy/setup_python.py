@@ -22,7 +22,6 @@ from setup_report import (
 from setup_system import apt_install, is_debian, is_root
 
 OLDEST = (3, 11)
-PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = {
     "run": ROOT / "requirements.txt",
     "test": ROOT / "tests" / "requirements.txt",
@@ -40,11 +39,10 @@ def check_python_version() -> None:
 
 def create_virtualenv() -> None:
     """Make .venv, or make it anew when its Python is gone or another version than ours."""
-    if _virtualenv_works():
+    if virtualenv_works(VENV):
         return
-    shutil.rmtree(VENV, ignore_errors=True)
     try:
-        _make_virtualenv()
+        make_virtualenv(VENV)
     except SetupError:
         if not (is_root() and is_debian()):
             raise
@@ -52,23 +50,27 @@ def create_virtualenv() -> None:
         apt_install(
             ["python3-venv" if sys.executable == "/usr/bin/python3" else f"python{version}-venv"]
         )
-        _make_virtualenv()
+        make_virtualenv(VENV)
 
 
-def _virtualenv_works() -> bool:
+def virtualenv_works(folder: Path) -> bool:
+    """Tell whether the environment is there, has our Python and stands where it was made."""
     probe = "import sys, pip; print(*sys.version_info[:3], sys.prefix)"
+    python = folder / "bin" / "python"
     try:
-        done = subprocess.run([PYTHON, "-c", probe], capture_output=True, text=True, check=False)
+        done = subprocess.run([python, "-c", probe], capture_output=True, text=True, check=False)
     except OSError:
         return False
     ours = " ".join(str(part) for part in sys.version_info[:3])
     # The prefix differs when the clone was moved, which breaks every script in .venv/bin.
-    return done.returncode == 0 and done.stdout.strip() == f"{ours} {VENV}"
+    return done.returncode == 0 and done.stdout.strip() == f"{ours} {folder}"
 
 
-def _make_virtualenv() -> None:
+def make_virtualenv(folder: Path) -> None:
+    """Make it anew, whatever is there."""
+    shutil.rmtree(folder, ignore_errors=True)
     run_command(
-        [sys.executable, "-m", "venv", VENV],
+        [sys.executable, "-m", "venv", folder],
         f"{sys.executable} cannot make a virtual environment; install its venv module "
         "(on Debian and Ubuntu the package python3-venv).",
     )
@@ -87,16 +89,17 @@ def install_python_packages(purpose: str) -> None:
         write_stamp("python-run", digest(REQUIREMENTS["run"]))
 
 
-def install_requirements(requirements: Path) -> None:
+def install_requirements(requirements: Path, folder: Path = VENV) -> None:
     """Install a requirements file with hashes: with uv in seconds, else with pip in a minute."""
-    if _have_uv() and _uv_installs(requirements):
+    python = folder / "bin" / "python"
+    if _have_uv() and _uv_installs(requirements, python):
         return
-    _pip_install(requirements)
+    _pip_install(requirements, python)
 
 
-def _uv_installs(requirements: Path) -> bool:
+def _uv_installs(requirements: Path, python: Path) -> bool:
     """Try uv; whatever it stumbles over, pip is the second opinion and gives the message."""
-    uv: list[str | Path] = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON]
+    uv: list[str | Path] = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", python]
     env = {"UV_SYSTEM_CERTS": "1", "UV_NO_CONFIG": "1"}
     try:
         run_command([*uv, "--require-hashes", "-r", requirements], "uv failed.", env)
@@ -119,20 +122,16 @@ def _have_uv() -> bool:
         only_uv = Path(folder) / "uv.txt"
         only_uv.write_text(pinned.group())
         try:
-            _pip_install(only_uv)
+            _pip_install(only_uv, VENV / "bin" / "python")
         except SetupError:
             return False
     return True
 
 
-def _pip_install(requirements: Path) -> None:
+def _pip_install(requirements: Path, python: Path) -> None:
     pip: list[str | Path] = [
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
+        *(python, "-m", "pip", "install"),
+        *("--quiet", "--disable-pip-version-check"),
     ]
     run_command(
         [*pip, "--require-hashes", "-r", requirements],

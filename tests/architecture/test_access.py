@@ -132,6 +132,10 @@ TABLE = {
 PUBLIC = {"auth/token/", "webhooks/stacks/{id}/"}
 CASES = [(path, method) for path, route in TABLE.items() for method in route.methods.split()]
 SHARED_CASES = [case for case in CASES if TABLE[case[0]].kind in SHARED]
+# Of the parts of a workspace, by its viewers.
+PARTS_READ = {("GET", f"{kind}s/{{id}}/") for kind in ("image", "network", "volume")}
+# Among those who were given a role in the scene.
+VIEWER = 2
 ADMINISTRATION = [
     *("GET users/", "POST users/", "GET users/{id}/", "PATCH users/{id}/", "DELETE users/{id}/"),
     *("GET groups/", "POST groups/", "PATCH groups/{id}/", "DELETE groups/{id}/"),
@@ -257,6 +261,21 @@ class TestEveryRoute(TestCase):
             return wrong or True
 
         self.judge(SHARED_CASES, right)
+
+    def test_a_viewer_of_a_workspace_reads_its_parts_and_nothing_more(self) -> None:
+        rows, viewer = self.scene.rows, self.scene.holders["workspace"][VIEWER][0]
+        rows["workspace"].networks.add(rows["network"])
+        rows["workspace"].mounts.create(volume=rows["volume"], target="/data")
+
+        def right(path: str, method: str, route: Route) -> bool | list[Any]:
+            answer = _call(viewer, method, path, self.scene.ids[route.kind])
+            if (method, path) in PARTS_READ:
+                return _gets_in(answer)
+            hidden = 404 if route.kind == "build" else 403
+            return answer.status_code == hidden or [answer.status_code]
+
+        parts = ("image", "build", "network", "volume")
+        self.judge([case for case in SHARED_CASES if TABLE[case[0]].kind in parts], right)
 
     def test_a_token_that_may_only_read_changes_nothing(self) -> None:
         def right(path: str, method: str, route: Route) -> bool:

@@ -53,7 +53,10 @@ def test_the_lock_files_name_no_registry() -> None:
     packages = [entry for name, entry in lock["packages"].items() if name]
     assert packages
     assert all("integrity" in entry and "resolved" not in entry for entry in packages)
-    for name in ("requirements.txt", "tests/requirements.txt", "deploy/node-requirements.txt"):
+    for name in (
+        *("requirements.txt", "tests/requirements.txt"),
+        *("deploy/node-requirements.txt", "deploy/semgrep/requirements.txt"),
+    ):
         text = (ROOT / name).read_text()
         assert "://" not in text
         pins = re.findall(r"^\S+==\S+.*\\\n    --hash=sha256:", text, re.MULTILINE)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 
 from tests.architecture.scene import AccessScene
 from tests.factories import make_agent_token, make_token
+from tests.live.patient_socket import PatientSocket
 from trailer.access.models import Role
 from trailer.asgi import application
 from trailer.routing import websocket_urlpatterns
@@ -50,7 +50,7 @@ async def _code(address: str, headers: dict[str, str], expected: int = NOT_SIGNE
     that is expected is waited for, however slow the machine is."""
     quiet = 0.3 if expected == OPEN else 10
     sent = [(name.encode(), value.encode()) for name, value in headers.items()]
-    socket = WebsocketCommunicator(application, address, headers=sent)
+    socket = PatientSocket(application, address, headers=sent)
     accepted, code = await socket.connect(timeout=10)
     while accepted:
         if await socket.receive_nothing(timeout=quiet):
