@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from hosts.choices import VolumeKind
 from hosts.models import AgentToken, Host, Network, Volume
 from images.choices import TERMINAL_BUILD_STATUSES, BuildStatus, BuildTrigger, ImageKind
-from images.models import Build, Image, Registry
+from images.models import Build, BuildSecret, Image, Registry
 from trailer import secrets
 from trailer.access.models import Grant, Role
 from trailer.accounts.models import ApiToken, TokenScope, User
@@ -157,6 +157,13 @@ def make_registry(
     registry.password_token = seal(registry, "password_token", password)
     registry.save(force_insert=True)
     return registry
+
+
+def make_secret(image: Image, name: str = "token", value: str = _PASSWORD) -> BuildSecret:
+    secret = BuildSecret(image=image, name=name)
+    secret.value_token = seal(secret, "value_token", value)
+    secret.save(force_insert=True)
+    return secret
 
 
 def make_image(

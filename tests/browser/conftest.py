@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import docker
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
     from tests.ground.engine import PrivateEngine
 
@@ -185,3 +185,9 @@ def sign_in(page: Page, server: RunningTrailer) -> Page:
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{server.url}/")
     return page
+
+
+def scroll(body: Locator, pixels: int) -> None:
+    """As a wheel does, whose own event waits for a frame: on a busy machine one came only with the
+    picture of the failure, half a minute later."""
+    body.evaluate("(body, pixels) => body.scrollBy(0, pixels)", pixels)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 
 from hosts.services.restored import HELD
-from tests.ground.production_set import DATABASE_URL
+from tests.ground.postgres import URL_FILE
 from tests.ground.template import DATABASE
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Rows:
     """One transaction on the server's database, whichever kind it has."""
 
     def __init__(self, server: RunningTrailer) -> None:
-        url = server.folder / DATABASE_URL
+        url = server.folder / URL_FILE
         self._is_file = not url.exists()
         self._database: Any = (
             sqlite3.connect(server.folder / "data" / DATABASE, timeout=30)

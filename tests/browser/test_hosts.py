@@ -83,16 +83,18 @@ def test_the_waterfall_shows_each_step_and_stays_open_when_more_comes(
     expect(lanes).to_have_count(2)
     expect(lanes.nth(0)).to_contain_text("image changed from app:1 to app:2")
     expect(lanes.nth(1)).to_contain_text("No such image.")
-    boxes = [lane.locator("rect").bounding_box() for lane in lanes.all()]
-    first, second = boxes[0], boxes[1]
-    assert first is not None
-    assert second is not None
+    expect(lanes.nth(1)).to_be_visible()
+    # All at once: the list may be drawn anew between two questions.
+    first, second = shown.locator(".lane rect").evaluate_all(
+        "bars => bars.map((bar) => bar.getBoundingClientRect().toJSON())"
+    )
     assert abs(second["x"] - (first["x"] + first["width"])) < 3, "the second begins at its end"
     assert 2.8 < second["width"] / first["width"] < 3.2
 
     agent.says(cycle(8, step("start", now, 0, 10), began=now, seconds=1))
     expect(page.locator("details.cycle", has_text="#8")).to_be_visible()
     expect(lanes.nth(1)).to_be_visible()
+    expect(shown.locator("summary")).to_be_focused()
     assert serious_violations(page, *RULES) == []
     assert page_errors == []
 
@@ -110,6 +112,7 @@ def test_settings_are_saved_and_reach_the_agent(signed_in: Page, agent: PretendA
     page = signed_in
     page.goto(f"{agent.trailer.url}/hosts/{agent.host['id']}/?tab=settings")
     page.get_by_label("Of workspaces").uncheck()
+    page.get_by_label("Keep containers from metadata addresses").uncheck()
     page.get_by_label("Kept for").fill("30")
     page.get_by_label("Maintenance").fill("0 4 * * 0")
     page.get_by_label("Mode").select_option("traefik-files")
@@ -124,6 +127,7 @@ def test_settings_are_saved_and_reach_the_agent(signed_in: Page, agent: PretendA
     }
     assert settings["maintenance_schedule"] == "0 4 * * 0"
     assert settings["router"]["mode"] == "traefik-files"
+    assert settings["block_metadata"] is False
 
 
 def test_a_silent_host_and_a_wrong_clock_say_so(
@@ -185,6 +189,24 @@ def test_an_update_of_agents_is_begun_stopped_and_halted_by_a_failure(
     assert [text for text in page_errors if "400" not in text] == []
     for agent in agents:
         agent.beat()
+
+
+def test_an_update_that_another_administrator_begins_shows_on_an_open_page(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page, trailer = signed_in, agent.trailer
+    agent.beat(agent_image="trailer/agent:1")
+    with page.expect_websocket() as live:
+        page.goto(f"{trailer.url}/hosts/", wait_until="commit")
+    live.value.wait_for_event("framereceived", lambda frame: agent.host["id"] in str(frame))
+    page.evaluate("window.notReloaded = true")
+    body = {"image": "trailer/agent:4", "hosts": [agent.host["id"]]}
+    assert trailer.api("POST", "/agent-rollouts/", json=body).status_code == 201
+    shown = page.locator("#rollout [data-rollout]")
+    expect(shown).to_contain_text(f"{agent.host['name']} (wave 1, ordered)")
+    assert trailer.api("POST", "/agent-rollouts/stop/").status_code == 202
+    expect(shown).to_have_attribute("data-rollout", "stopped")
+    assert page.evaluate("window.notReloaded === true")
 
 
 def _begin_update(page: Page, image: str) -> None:

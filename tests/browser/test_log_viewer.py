@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Dialog, Page, WebSocketRoute, expect
 
 from tests.browser import hostile_output
+from tests.browser.conftest import scroll
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -152,8 +153,7 @@ def test_scrolling_up_pauses_and_the_button_follows_again(signed_in: Page, log: 
     follow = signed_in.locator("[data-log-follow]")
     expect(follow).to_have_attribute("aria-pressed", "true")
     assert shown.evaluate(AT_END)
-    shown.hover()
-    signed_in.mouse.wheel(0, -400)
+    scroll(shown, -400)
     expect(follow).to_have_attribute("aria-pressed", "false")
     place = shown.evaluate("body => body.scrollTop")
     log.write(numbered(201, 203))
@@ -186,8 +186,7 @@ def test_a_log_is_held_at_its_end_while_lines_come_and_followed_from_below(
     expect(follow).to_have_attribute("aria-pressed", "false")
     log.write(numbered(304, 305))
     expect(signed_in.locator("[data-log-unseen]")).to_have_text("2 new")
-    shown.hover()
-    signed_in.mouse.wheel(0, 4000)
+    scroll(shown, 4000)
     expect(follow).to_have_attribute("aria-pressed", "true")
 
 

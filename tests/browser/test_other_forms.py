@@ -64,6 +64,33 @@ def test_a_build_is_started_followed_and_cancelled(
     assert page_errors == []
 
 
+def test_a_build_secret_is_given_kept_and_never_shown(
+    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    page = signed_in
+    page.goto(f"{agent.trailer.url}/images/new/?kind=build&host={agent.host['id']}")
+    page.locator("[name=name]").fill("secretive")
+    page.locator("[name=dockerfile]").fill("FROM busybox\nRUN --mount=type=secret,id=key true\n")
+    page.get_by_role("button", name="Add secret").click()
+    page.get_by_label("Secret name").fill("key")
+    page.get_by_label("Secret value").fill("first-line-of-key\nsecond\n")
+    page.get_by_role("button", name="Build image").click()
+    page.wait_for_url(re.compile(r"/images/[0-9a-f-]{36}/$"))
+    [image] = agent.read(f"/images/?host={agent.host['id']}")["results"]
+    assert image["build_secrets"] == {"key": None}
+    page.locator("summary", has_text="Settings").click()
+    assert "first-line-of-key" not in page.content()
+    expect(page.get_by_label("Secret value")).to_have_attribute("placeholder", "unchanged")
+    page.get_by_role("button", name="Add secret").click()
+    page.get_by_label("Secret name").last.fill("other")
+    page.get_by_label("Secret value").last.fill("more")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save changes").click()
+    after = agent.read(f"/images/{image['id']}/")
+    assert (after["build_secrets"], after["revision"]) == ({"key": None, "other": None}, 2)
+    assert page_errors == []
+
+
 def test_an_image_in_use_says_by_what(signed_in: Page, agent: PretendAgent) -> None:
     page = signed_in
     image = agent.image()

@@ -61,6 +61,30 @@ def test_images_volumes_and_networks_are_shared_from_their_own_pages(
     assert page_errors == []
 
 
+def test_a_viewer_of_a_workspace_is_led_to_its_parts_and_told_why(
+    page: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    user = some_user(agent)
+    image = agent.image(kind="build", dockerfile="FROM busybox\nRUN true\n")
+    volume, network = made(agent, "volumes"), made(agent, "networks")
+    mounts = [{"volume": volume, "target": "/data"}]
+    workspace = agent.workspace(image=image["id"], mounts=mounts, networks=[network])
+    address = f"/workspaces/{workspace['id']}/"
+    grants = [{"user": user, "role": "viewer"}]
+    assert agent.trailer.api("PUT", f"{address}grants/", json=grants).ok
+    page.goto(f"{agent.trailer.url}/login/")
+    page.get_by_label("Username").fill(user)
+    page.locator("[name=password]").fill("correct horse battery")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{agent.trailer.url}/")
+    for kind, part in (("images", image["id"]), ("volumes", volume), ("networks", network)):
+        page.goto(f"{agent.trailer.url}{address}")
+        page.locator(f"[aria-labelledby=spec] a[href='/{kind}/{part}/']").click()
+        expect(page.locator("[data-through]")).to_contain_text("Ask admin to share it with you")
+        expect(page.get_by_role("link", name="New workspace from this image")).to_have_count(0)
+    assert page_errors == []
+
+
 def test_images_and_stacks_are_handed_over_from_their_own_pages(
     signed_in: Page, agent: PretendAgent
 ) -> None:

@@ -60,7 +60,8 @@ services:
       - {self.authority}:{IN_THE_AGENT}:ro
       - {engine.socket}:/var/run/docker.sock
 """
-        self.project = self._project()
+        self.project = ComposeProject("trailer", engine.url, self.folder)
+        self.project.configure(self.settings, self.changes)
 
     def start(self) -> Self:
         self.project.up()
@@ -71,7 +72,7 @@ services:
 
     def start_agent(self, token: str) -> None:
         self.settings["TRAILER_ENROLMENT_TOKEN"] = token
-        self.project = self._project()
+        self.project.configure(self.settings, self.changes)
         self.project.up("--profile", "agent")
 
     def destroy(self) -> None:
@@ -87,10 +88,6 @@ services:
         with suppress(RuntimeError):
             self.project.run("cp", f"proxy:{AUTHORITY}", str(self.authority))
         return self.authority.exists()
-
-    def _project(self) -> ComposeProject:
-        name, folder = "trailer", self.folder
-        return ComposeProject(name, self.engine.url, folder, self.settings, self.changes)
 
 
 class Deployment:

@@ -8,9 +8,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from docker.errors import NotFound
 
+from agent.guard import table
+from agent.runtime.docker_guard import GUARD_NAME
 from tests.e2e.agent_container import AgentHost
-from tests.ground import agent_image
+from tests.ground import agent_image, hostnet
+from tests.ground.elsewhere import Elsewhere
 from tests.ground.images import BUSYBOX
 from tests.ground.wait import eventually
 
@@ -79,6 +83,22 @@ def test_the_pasted_line_brings_a_host_online_and_the_first_boot_is_replaced(
     assert far.works()
     assert far.user.get(f"/workspaces/{first['id']}/")["container_id"] == first["container_id"]
     assert len(far.user.get("/audit/?action=host.token")["results"]) > 2
+
+
+def test_its_containers_are_kept_from_metadata_until_an_administrator_switches_that_off(
+    far: AgentHost,
+) -> None:
+    def is_told(state: str) -> bool:
+        return bool(far.host()["metadata_guard"] == {"state": state, "message": ""})
+
+    with Elsewhere(hostnet.NAMESPACES / far.engine.host.name) as machine:
+        eventually(lambda: is_told("blocked"), 30, far.story())
+        assert machine.run(table.is_in_place)
+        far.user.patch(f"/hosts/{far.host_id}/", {"block_metadata": False})
+        eventually(lambda: is_told("open"), 30, far.story())
+        assert not machine.run(table.is_in_place)
+    with pytest.raises(NotFound):
+        far.client.containers.get(GUARD_NAME)
 
 
 def test_a_broken_image_never_takes_over_and_the_host_stays_reconciled(far: AgentHost) -> None:

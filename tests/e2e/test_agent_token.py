@@ -76,15 +76,6 @@ class Scene:
     def host(self) -> Any:
         return self.user.get(f"/hosts/{self.host_id}/")
 
-    def manage(self, *words: str) -> None:
-        subprocess.run(
-            [sys.executable, "manage.py", *words],
-            cwd=ROOT,
-            env=self.server.environment(),
-            check=True,
-            capture_output=True,
-        )
-
     def close(self) -> None:
         self.kill_agent()
         self.server.destroy()
@@ -104,7 +95,7 @@ def test_an_agents_token_changes_all_the_time_and_nothing_locks_it_out(
     scene.start_agent(line["token"])
     eventually(lambda: scene.host()["status"] == "online", 30, "not online")
     first = scene.token()
-    scene.manage("backup", str(tmp_path / "backup.tar.gz"))
+    scene.server.manage("backup", str(tmp_path / "backup.tar.gz"))
     scene.changes()
     scene.changes()
     assert scene.status_of(first) == 401
@@ -116,7 +107,7 @@ def test_an_agents_token_changes_all_the_time_and_nothing_locks_it_out(
     # The backup knows none of today's tokens.
     newest = scene.token()
     scene.server.kill()
-    scene.manage("restore", str(tmp_path / "backup.tar.gz"), "--yes")
+    scene.server.manage("restore", str(tmp_path / "backup.tar.gz"), "--yes")
     scene.server.start()
     assert scene.status_of(newest) == 401
     # An agent of a later session than the restored one ends; its container would start it again.

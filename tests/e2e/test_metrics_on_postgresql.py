@@ -13,6 +13,8 @@ FILES = (
     "tests/hosts/test_metrics_rollup.py",
     "tests/images/test_delete_race.py",
     "tests/trailer/test_audit.py",
+    "tests/trailer/test_audit_forgery.py",
+    "tests/trailer/test_audit_seals.py",
     "tests/workspaces/stacks/test_race.py",
     "tests/trailer/test_transfer.py::test_of_hand_overs_at_once_one_is_carried_out",
     "tests/workspaces/stacks/test_transfer.py::test_everything_that_is_the_stacks_goes_along",

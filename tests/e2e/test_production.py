@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 import tarfile
 from contextlib import closing
@@ -25,6 +24,7 @@ from tests.ground.postgres import PrivatePostgres
 from tests.ground.production import ProductionTrailer
 from tests.ground.redis import PrivateRedis
 from tests.ground.server import ROOT
+from tests.ground.size import SERVICE_KILLS
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
     from tests.ground.engine import PrivateEngine
     from tests.ground.gitserver import GitServer
-
-# Each; ten were done by hand.
-KILLS = int(os.environ.get("TRAILER_TEST_KILLS", "1"))
 
 
 class Deployment:
@@ -103,7 +100,7 @@ def test_an_edit_in_one_process_is_a_live_badge_in_another(deployment: Deploymen
 
 
 def killed_and_started(service: Any, again: Callable[[], object], load: Load) -> None:
-    for _ in range(KILLS):
+    for _ in range(SERVICE_KILLS):
         load.wait_for_more()
         service.kill9()
         again()

@@ -287,9 +287,9 @@ def test_a_tag_that_moved_in_the_registry_is_deployed_by_a_quick_check(
     stack = site.stack(repository)
     site.arrived(stack, "synced", commit=commit)
     assert site.container(stack, "app").image.id == held.id
-    push(site.engine, HTTPD, reference)
-    # The host itself still has the first one under that name.
-    held.tag(reference)
+    moved = registry.reference("team/followed", "2")
+    registry.move_tag("team/followed", push(site.engine, HTTPD, moved))
+    site.engine.api.remove_image(moved)
     site.user.patch(f"/hosts/{stack['host']}/", {"update_interval": 10})
     site.user.patch(f"/stacks/{stack['id']}/", {"poll_interval": 1})
     newer = site.engine.images.get(HTTPD).id

@@ -84,11 +84,12 @@ def test_a_second_server_on_the_same_data_folder_refuses_to_start(
 
 
 def test_a_taken_port_is_refused_with_a_sentence(running_trailer: RunningTrailer) -> None:
-    second = _start(
-        data_dir=running_trailer.folder / "other", bind=f"127.0.0.1:{running_trailer.port}"
-    )
+    data_dir = running_trailer.folder / "other"
+    second = _start(data_dir=data_dir, bind=f"127.0.0.1:{running_trailer.port}")
     assert second.returncode != 0
     assert "Set TRAILER_BIND to another one" in second.stderr
+    assert "Password" not in second.stdout
+    assert not list(data_dir.glob("*.sqlite3")), "a database was made for nothing"
 
 
 def test_the_whole_path_works_on_postgresql_and_redis(

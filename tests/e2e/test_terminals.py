@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from tests.e2e.scenario import User
@@ -39,7 +38,7 @@ def a_tab_that_does_not_read_grows_nobody_and_slows_nobody(
 ) -> None:
     trailer = user.trailer
     workspace = user.running("flooded")
-    processes = [psutil.Process(trailer.pid), agent_of(trailer)]
+    processes = [*trailer.processes(), agent_of(trailer)]
     with ExitStack() as stack:
         open_socket = opener(trailer, workspace, stack)
         shell = open_socket("exec")

@@ -9,7 +9,6 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 import requests
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -76,12 +75,9 @@ def _connection(port: int) -> Any:
     return socket.create_connection(("127.0.0.1", port))
 
 
-def processes(user: User) -> tuple[psutil.Process, psutil.Process]:
-    return psutil.Process(user.trailer.pid), agent_of(user.trailer)
-
-
 def memory(user: User) -> int:
-    return sum(process.memory_info().rss for process in processes(user))
+    processes = [*user.trailer.processes(), agent_of(user.trailer)]
+    return sum(process.memory_info().rss for process in processes)
 
 
 # --- bytes ---

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 from agent.config import Config
 from agent.runtime.docker import DockerRuntime
 from agent.server.http import HttpServer
+from agent.signals import on_signals
 from agent.store.identity import Identity
 from agent.supervisor import Supervisor
 from tests.agent.fake_server import HOST_ID, HOST_KEY, TOKEN
@@ -102,12 +103,11 @@ def _be_an_agent(order: dict[str, str]) -> None:
         server=HttpServer(config.server_url, token=TOKEN),
     )
 
-    def look(*_: object) -> None:
+    def look() -> None:
         supervisor.poll.nudge()
         supervisor.parts.wake.request("test", full=True)
 
-    signal.signal(signal.SIGUSR1, look)
-    signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
+    on_signals({signal.SIGUSR1: look, signal.SIGTERM: supervisor.stop})
     supervisor.run()
 
 

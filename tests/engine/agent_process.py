@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -15,12 +16,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class AgentProcess:
-    """Started and killed at will; its log is shown when an assertion needs it."""
+    """Started and killed at will; its log is shown when an assertion needs it. `through` is a
+    command that starts it elsewhere than in the network of the tests."""
 
     def __init__(
-        self, server: FakeServer, docker_host: str, state_dir: Path, **environment: str
+        self,
+        server: FakeServer,
+        docker_host: str,
+        state_dir: Path,
+        *,
+        through: Sequence[str] = (),
+        **environment: str,
     ) -> None:
         self.state_dir = state_dir
+        self._through = through
         self.lines: list[str] = []
         self._environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("DOCKER_", "TRAILER_"))},
@@ -35,7 +44,7 @@ class AgentProcess:
 
     def start(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "agent", "run"],
+            [*self._through, sys.executable, "-m", "agent", "run"],
             cwd=ROOT,
             env=self._environment,
             stderr=subprocess.PIPE,

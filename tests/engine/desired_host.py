@@ -79,7 +79,7 @@ class DesiredHost:
         self.publish()
         return self.images[name]
 
-    def build(self, name: str, dockerfile: str, *, number: int = 1) -> DesiredImage:
+    def build(self, name: str, dockerfile: str, *, number: int = 1, **fields: Any) -> DesiredImage:
         """An image to be built now; a further number is a rebuild."""
         return self.image(
             name,
@@ -88,6 +88,7 @@ class DesiredHost:
             dockerfile=dockerfile,
             build=DesiredBuild(id=f"b-{name}-{number}", number=number),
             revision=number,
+            **fields,
         )
 
     def cancel_build(self, name: str) -> None:

@@ -13,6 +13,7 @@ from tests.agent.documents import tombstone
 from tests.agent.fake_server import HOST_ID, HOST_KEY
 from tests.engine.agent_inside import AgentInside, silent
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
+from tests.ground.size import IDLE_CYCLES
 
 if TYPE_CHECKING:
     import docker
@@ -262,9 +263,9 @@ def test_an_image_that_was_here_before_is_not_removed_with_its_image_row(
 # --- silence -------------------------------------------------------------------------------------
 
 
-# Fifty thousand inspections: over a minute alone, four beside the other suites.
+# A thousand take over a minute alone, four beside other suites.
 @pytest.mark.timeout(900)
-def test_a_thousand_cycles_over_fifty_workspaces_change_nothing(
+def test_cycle_after_cycle_over_fifty_workspaces_changes_nothing(
     host: DesiredHost, agent: AgentInside, proxy: DockerApiProxy
 ) -> None:
     with host.one_edit():
@@ -281,7 +282,7 @@ def test_a_thousand_cycles_over_fifty_workspaces_change_nothing(
     agent.look_again()
     told = len(host.server.book.items)
     proxy.forget_calls()
-    for number in range(1000):
+    for number in range(IDLE_CYCLES):
         agent.supervisor.cycles.cycle(Reasons(full=number % 100 == 0))
     agent.settle()
     assert [str(call) for call in proxy.mutating_calls] == []

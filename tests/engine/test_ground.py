@@ -1,6 +1,7 @@
 """Proof that the tests' own ground holds: engines, images, registries, several hosts."""
 
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 
 import docker
 import pytest
@@ -44,6 +45,19 @@ class TestEngine:
             assert client.volumes.list() == []
             assert [n.name for n in client.networks.list(names=["net"])] == []
             assert client.images.get(BUSYBOX)
+
+    def test_cleaning_waits_for_containers_that_somebody_else_is_removing(
+        self, clean_engine: PrivateEngine
+    ) -> None:
+        with closing(clean_engine.client()) as client:
+            client.networks.create("net")
+            for _ in range(8):
+                client.containers.run(BUSYBOX, RUN_UNTIL_STOPPED, detach=True, network="net")
+            with ThreadPoolExecutor(2) as pool:
+                other = pool.submit(remove_containers, clean_engine)
+                clean_engine.clean()
+                other.result()
+            assert client.containers.list(all=True) == []
 
     def test_a_killed_engine_comes_back_with_its_containers(
         self, engine_factory: EngineFactory
@@ -157,3 +171,11 @@ def destroy_and_check(host: PrivateEngine) -> None:
     """Destroy a host and assert that nothing on the machine bears its names any more."""
     host.destroy()
     assert host.traces() == []
+
+
+def remove_containers(host: PrivateEngine) -> None:
+    """Remove what there is, as the engine itself does with the containers of an ended build."""
+    with closing(host.client()) as client:
+        for container in client.api.containers(all=True, quiet=True):
+            with suppress(docker.errors.APIError):
+                client.api.remove_container(container["Id"], force=True)

@@ -1,4 +1,4 @@
-"""The agent is killed at every call that changes the engine, before, during and after it.
+"""The agent is killed at every call that changes the engine, before and after it.
 
 Each test repeats edits that need one kind of work, kills the agent at the first, second, ... call
 of that work, starts it again, and expects the host of the document, nothing twice, nobody else
@@ -14,8 +14,8 @@ import pytest
 
 from agent.protocol.spec import HealthCheckSpec, MountSpec
 from tests.engine.kill_scene import KillScene
-from tests.ground.faults import Moment
 from tests.ground.images import BUSYBOX
+from tests.ground.size import KILL_MOMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import docker
 
+    from tests.ground.faults import Moment
     from tests.ground.proxy import DockerApiProxy
 
 # A hundred deaths and returns take minutes, and more of them beside the other suites.
@@ -37,7 +38,8 @@ UPDATE = "POST /containers/{id}/update"
 UNPAUSE = "POST /containers/{id}/unpause"
 CONNECT = "POST /networks/{id}/connect"
 DISCONNECT = "POST /networks/{id}/disconnect"
-CHECK = HealthCheckSpec(test=("CMD", "true"), interval=0.1, timeout=5.0, retries=2)
+# Each check is a process that the engine starts: ten a second in two containers take a core.
+CHECK = HealthCheckSpec(test=("CMD", "true"), interval=0.4, timeout=5.0, retries=2)
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def kill_everywhere(scene: KillScene, *edits: Callable[[], object], expected: se
 
     Every edit has its own count: it is done when it needs fewer calls than the kill asks for.
     """
-    for moment in Moment:
+    for moment in KILL_MOMENTS:
         open_edits = dict.fromkeys(range(len(edits)), True)
         for number in count(1):
             for index, edit in enumerate(edits):
@@ -79,7 +81,7 @@ def _missing(scene: KillScene, expected: set[str]) -> list[tuple[str, Moment]]:
     return [
         (call, moment)
         for call in sorted(expected)
-        for moment in Moment
+        for moment in KILL_MOMENTS
         if (call, moment) not in scene.reached
     ]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.engine.agent_inside import AgentInside, silent
+from tests.ground.images import HTTPD, HTTPD_COMMAND
+from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
     import docker
@@ -17,6 +19,17 @@ if TYPE_CHECKING:
 def reaches(client: docker.DockerClient, name: str, target: str) -> bool:
     ping = ["ping", "-c1", "-W2", target]
     return bool(client.containers.get(f"trailer-{name}").exec_run(ping).exit_code == 0)
+
+
+def connects(client: docker.DockerClient, name: str, address: str, port: int) -> bool:
+    dial = ["nc", "-w1", address, str(port), "-e", "true"]
+    return bool(client.containers.get(f"trailer-{name}").exec_run(dial).exit_code == 0)
+
+
+def address_of(client: docker.DockerClient, name: str) -> str:
+    places = client.containers.get(f"trailer-{name}").attrs["NetworkSettings"]["Networks"]
+    (place,) = places.values()
+    return str(place["IPAddress"])
 
 
 def test_workspaces_find_each_other_by_name_on_shared_networks_only(
@@ -59,6 +72,29 @@ def test_workspaces_find_each_other_by_name_on_shared_networks_only(
     street = engine_client.networks.get("trailer-street").attrs
     assert (street["Driver"], street["Options"]["parent"]) == ("macvlan", "eth0")
     silent(agent, proxy)
+
+
+def test_workspaces_on_different_networks_reach_neither_each_other_nor_the_platform(
+    host: DesiredHost,
+    agent: AgentInside,
+    engine_client: docker.DockerClient,
+    clean_engine: PrivateEngine,
+) -> None:
+    with host.one_edit():
+        host.network("red", subnet="10.204.0.0/24", gateway="10.204.0.1")
+        host.network("blue", subnet="10.205.0.0/24", gateway="10.205.0.1")
+        host.workspace("spy", network_ids=("n-red",))
+        host.workspace("near", network_ids=("n-red",), image_ref=HTTPD, command=HTTPD_COMMAND)
+        host.workspace("far", network_ids=("n-blue",), image_ref=HTTPD, command=HTTPD_COMMAND)
+    agent.settle()
+    near, far = (address_of(engine_client, name) for name in ("near", "far"))
+    eventually(lambda: connects(engine_client, "spy", near, 80), 10, "nobody answers beside it")
+    assert not connects(engine_client, "spy", far, 80)
+    # The machine has an address on each of its bridges: neither engine nor agent listens there.
+    for gateway in ("10.204.0.1", "10.205.0.1", clean_engine.address):
+        assert reaches(engine_client, "spy", gateway)
+        for port in (2375, 2376, 6020, 8000, 8090):
+            assert not connects(engine_client, "spy", gateway, port), (gateway, port)
 
 
 def test_a_macvlan_on_an_interface_that_is_gone_is_told_and_holds_nobody_else_up(

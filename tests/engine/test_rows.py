@@ -31,6 +31,8 @@ MIB = 1024 * 1024
 DATA = MountSpec(target="/data", source="trailer-data", volume_id="v-data")
 CACHE = MountSpec(target="/cache", source="trailer-cache", volume_id="v-cache")
 READ_ONLY = MountSpec(target="/cache", source="trailer-cache", volume_id="v-cache", read_only=True)
+# By the engine's default the first check is half a minute away.
+CHECK = HealthCheckSpec(test=("CMD", "true"), interval=3.0)
 
 # Row -> (spec before, spec after, the field that the ledger must name).
 REPLACING: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -50,7 +52,7 @@ REPLACING: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "read-only-mount": ({"mounts": (DATA, CACHE)}, {"mounts": (DATA, READ_ONLY)}, "mounts"),
     "nested-virtualisation": ({}, {"nested_virtualization": True}, "nested_virtualization"),
     "command": ({}, {"command": (*RUN_UNTIL_STOPPED, "other")}, "command"),
-    "health-check": ({}, {"health_check": HealthCheckSpec(test=("CMD", "true"))}, "health_check"),
+    "health-check": ({}, {"health_check": CHECK}, "health_check"),
     "label": ({}, {"labels": {"team": "blue"}}, "labels"),
     "redeploy": ({}, {"generation": 1}, "redeploy"),
 }
@@ -63,7 +65,7 @@ FULL: dict[str, Any] = {
     "network_ids": ("n-lan", "n-dmz"),
     "cpus": 0.5,
     "memory_bytes": 64 * MIB,
-    "health_check": HealthCheckSpec(test=("CMD", "true")),
+    "health_check": CHECK,
     "urls": (
         UrlSpec(subdomain="a", domain="example.test", port=80),
         UrlSpec(subdomain="b", domain="example.test", port=80),
@@ -89,7 +91,7 @@ SAME_MEANING: dict[str, dict[str, Any]] = {
             PortSpec(container_port=81, protocol="udp", host_port=None, host_ip=""),
         ),
         "health_check": HealthCheckSpec(
-            test=("CMD", "true"), interval=30, timeout=30.0, retries=3, start_period=0
+            test=("CMD", "true"), interval=3, timeout=30.0, retries=3, start_period=0
         ),
     },
 }

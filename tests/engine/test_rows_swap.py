@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.engine.desired_host import DesiredHost
     from tests.ground.proxy import DockerApiProxy
 
-CHECK = HealthCheckSpec(test=("CMD", *HTTPD_HEALTH_COMMAND), interval=0.2, timeout=5.0, retries=2)
+CHECK = HealthCheckSpec(test=("CMD", *HTTPD_HEALTH_COMMAND), interval=0.4, timeout=5.0, retries=2)
 # Stops listening when it is told to stop, but finishes what it began, as servers do.
 GRACEFUL = (
     "sh",

@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE = "trailer-test/server-base:1"
 SERVER = "trailer/server:latest"
 AGENT = "trailer/agent:latest"
+POSTGRES = "postgres:17"
+# As in the packages that the server's Dockerfile names; git reads folders by the second one.
+_PROGRAMS = ("git", "git-upload-pack", "prlimit", "psql", "pg_dump", "pg_restore")
 _POSTGRES = """#!/bin/sh
 export PGDATA=${PGDATA:-/var/lib/postgresql/data}
 mkdir -p "$PGDATA" /tmp && chown postgres:postgres "$PGDATA" && chmod 700 "$PGDATA"
@@ -43,7 +46,7 @@ def ensure_compose_images(client: docker.DockerClient) -> None:
         # git finds its helper for HTTP beside itself too.
         helper = Path("/usr/lib/git-core/git-remote-http")
         programs = (
-            *(_found(name) for name in ("git", "prlimit", "pg_dump", "pg_restore")),
+            *(_found(name) for name in _PROGRAMS),
             helper,
         )
         ensure_base(client, BASE, ROOT / "requirements.txt", programs)
@@ -75,7 +78,7 @@ def ensure_postgres(client: docker.DockerClient) -> None:
     programs += (home / "lib").glob("*.so")
     files = {"entry.sh": _POSTGRES, "etc/passwd": _USERS, "etc/group": _GROUPS}
     changes = [f"ENV PATH={home}/bin:/bin", 'ENTRYPOINT ["/bin/sh", "/entry.sh"]']
-    _ensure(client, "postgres:17", programs, files, changes, folders)
+    _ensure(client, POSTGRES, programs, files, changes, folders)
 
 
 _USERS = "root:x:0:0:root:/root:/bin/sh\npostgres:x:999:999::/tmp:/bin/sh\n"

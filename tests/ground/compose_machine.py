@@ -5,6 +5,7 @@ from contextlib import closing
 from functools import cache
 
 from tests.ground.compose_images import ensure_compose_images
+from tests.ground.compose_tables import put_tables_into_postgres
 from tests.ground.engine import PrivateEngine
 from tests.ground.hostnet import lead_gateway_to_loopback
 
@@ -18,4 +19,5 @@ def server_machine() -> PrivateEngine:
     lead_gateway_to_loopback(engine.host)
     with closing(engine.client(timeout=300)) as client:
         ensure_compose_images(client)
+        put_tables_into_postgres(client)
     return engine

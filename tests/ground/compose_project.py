@@ -17,27 +17,19 @@ UP_TIMEOUT_S = 240
 
 
 class ComposeProject:
-    """`settings` are lines of deploy/.env; `changes` is a second file, which Compose merges."""
+    """A project by its name; its settings lie in `folder`, where any process finds them."""
 
-    def __init__(
-        self,
-        name: str,
-        engine_url: str,
-        folder: Path,
-        settings: Mapping[str, str],
-        changes: str = "",
-    ) -> None:
+    def __init__(self, name: str, engine_url: str, folder: Path) -> None:
         self.name = name
         self._engine_url = engine_url
         self._env_file = folder / "compose.env"
         self._changes = folder / "changes.yaml"
+
+    def configure(self, settings: Mapping[str, str], changes: str) -> None:
+        """Lines of deploy/.env, and a second file that Compose merges; the next `up` follows."""
         lines = [f"{key}={json.dumps(text)}" for key, text in (WORDS | dict(settings)).items()]
         self._env_file.write_text("\n".join(lines) + "\n")
-        self.change(changes)
-
-    def change(self, changes: str) -> None:
-        """Replace the second file; the next `up` follows it."""
-        self._changes.write_text(changes or "services: {}\n")
+        self._changes.write_text(changes)
 
     def up(self, *options: str) -> None:
         """Start what is not running; returns when everything was started in its order."""
@@ -59,7 +51,7 @@ class ComposeProject:
 
     def command(self, *words: str) -> list[str | Path]:
         files: list[str | Path] = ["-f", FILE, "-f", self._changes, "--env-file", self._env_file]
-        return [compose(), "-p", self.name, *files, *words]
+        return [compose(), "--ansi", "never", "-p", self.name, *files, *words]
 
     def environment(self) -> dict[str, str]:
         """Settings of whoever runs the tests must not reach the file."""

@@ -16,15 +16,19 @@ import docker
 import requests
 
 from tests.ground import front_door, process
-from tests.ground.compose_project import ComposeProject
+from tests.ground.compose_project import WORDS, ComposeProject
 from tests.ground.hostnet import BASE, address_of, gateway_of, lead_loopback_out
+from tests.ground.postgres import URL_FILE
 from tests.ground.relay import Relay
 from tests.ground.wait import eventually
+from tests.ground.ways import project_name
 from trailer.domains import default_url_domain
 from trailer.standalone.agent_process import AgentProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ("prepare", "web", "sockets", "worker", "beat")
+RUNNING = {"proxy", "postgres", "redis", "web", "sockets", "worker", "beat"}
+WEB_PROCESSES = 2
 # Those that read repositories, which tests serve on the loopback of the test machine.
 READERS = ("web", "worker")
 # Of this process, not of the containers.
@@ -42,17 +46,17 @@ class ComposeSet:
         os.chown(self._data, _SERVER_USER, _SERVER_USER)
         address, _, port = settings["TRAILER_BIND"].rpartition(":")
         self._port = int(port)
+        # Where this machine's own programs find it.
+        self._near = process.LOOPBACK if address == "0.0.0.0" else address
+        self._database_port = process.free_port()
         self._public = settings.get("TRAILER_PUBLIC_URL", f"http://{address}:{port}")
         number = int(settings["TRAILER_TEST_MACHINE"])
         self._machine, self._gateway = address_of(number), gateway_of(number)
         self._engine_url = f"unix://{BASE / f'h{number}' / 'd.sock'}"
-        self._project = ComposeProject(
-            f"trailer{port}",
-            self._engine_url,
-            self._data.parent,
-            {"TRAILER_DOMAIN": "localhost", "TRAILER_WEB_WORKERS": "2"},
-            self._changes(),
-        )
+        name = project_name(self._port)
+        self._project = ComposeProject(name, self._engine_url, self._data.parent)
+        own = {"TRAILER_DOMAIN": "localhost", "TRAILER_WEB_WORKERS": str(WEB_PROCESSES)}
+        self._project.configure(own, self._changes())
         self._relay = Relay((address, self._port), (self._machine, self._port))
         self._logs: process.Child | None = None
         self._agent: AgentProcess | None = None
@@ -68,7 +72,10 @@ class ComposeSet:
             for name in READERS:
                 found = client.containers.get(f"{self._project.name}-{name}-1")
                 lead_loopback_out(found.attrs["State"]["Pid"], self._gateway, but=8000)
-        eventually(self._answers, 120, "the deployment does not answer")
+        # Every question that comes too early is a line in Caddy's log.
+        eventually(self._answers, 120, "the deployment does not answer", interval=1)
+        self._check_parts()
+        (self._data.parent / URL_FILE).write_text(self._database_url())
         if self._settings.get("TRAILER_EMBEDDED_AGENT", "1") == "1":
             self._agent = self._local_agent()
             self._agent.start()
@@ -99,17 +106,35 @@ class ComposeSet:
         )
         caddyfile = self._data.parent / "Caddyfile"
         caddyfile.write_text(rules)
-        environment = json.dumps(given)
-        services = "".join(f"  {each}: {{environment: {environment}}}\n" for each in SERVER)
+        parts: dict[str, dict[str, object]] = {each: {"environment": given} for each in SERVER}
+        for each in READERS:
+            parts[each]["volumes"] = _repositories(given.get("TRAILER_GIT_ALLOW", ""))
+        services = "".join(f"  {name}: {json.dumps(part)}\n" for name, part in parts.items())
         return f"""
 services:
 {services}
+  postgres:
+    ports: ["{self._database_port}:5432"]
   proxy:
     ports: !override ["{self._port}:80"]
     volumes: ["{caddyfile}:/etc/caddy/Caddyfile:ro"]
 volumes:
   data: {{driver: local, driver_opts: {{type: none, o: bind, device: {self._data}}}}}
 """
+
+    def _check_parts(self) -> None:
+        """A suite that passes on less than the whole set would prove nothing."""
+        rows = self._project.containers()
+        running = {name for name, row in rows.items() if row["State"] == "running"}
+        assert running == RUNNING, self._project.logs()
+        listed = self._project.run("top", "web").splitlines()
+        web = sum("gunicorn" in line for line in listed)
+        assert web == 1 + WEB_PROCESSES, listed
+        print(f"{self._project.name}: {', '.join(sorted(running))}; {web - 1} web processes")
+
+    def _database_url(self) -> str:
+        place = f"{self._machine}:{self._database_port}"
+        return f"postgres://trailer:{WORDS['POSTGRES_PASSWORD']}@{place}/trailer"
 
     def _ask(self, method: str, path: str, **options: object) -> requests.Response:
         """By Caddy's own port: the relay opens when everything answers."""
@@ -132,7 +157,7 @@ volumes:
         if not (folder / "identity.json").exists():
             os.environ["TRAILER_ENROLMENT_TOKEN"] = self._enrolment()
         return AgentProcess(
-            server_url=f"http://{process.LOOPBACK}:{self._port}", state_dir=folder, base_dir=ROOT
+            server_url=f"http://{self._near}:{self._port}", state_dir=folder, base_dir=ROOT
         )
 
     def _enrolment(self) -> str:
@@ -146,6 +171,15 @@ volumes:
         host = self._ask("POST", "/api/v1/hosts/", json=body, headers=headers).json()["id"]
         path = f"/api/v1/hosts/{host}/enrolment/"
         return str(self._ask("POST", path, headers=headers).json()["token"])
+
+
+def _repositories(allowed: str) -> list[str]:
+    """Folders with repositories that the server may read are where they are here, too."""
+    folders = [Path(urlsplit(each).path) for each in allowed.split(",") if "file:" in each]
+    for folder in folders:
+        # For the server's own user.
+        folder.chmod(0o755)
+    return [f"{folder}:{folder}:ro" for folder in folders]
 
 
 if __name__ == "__main__":

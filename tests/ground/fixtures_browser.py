@@ -1,7 +1,10 @@
 """Fixtures of the browser; imported by the page tests alone, since Playwright is slow to load."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page
@@ -9,13 +12,15 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 from tests.ground.browser import WINDOW, save_screenshot, started_browser
 from tests.ground.outcome import has_failed
 
+ROOT = Path(__file__).resolve().parents[2]
 # Beside three busy engines a page that takes half a second alone takes ten.
 PATIENCE_MS = 30_000
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """One Chromium for the whole run."""
+    """One Chromium for the whole run; it is shown the scripts as they are now."""
+    subprocess.run([sys.executable, ROOT / "deploy" / "setup_bundle.py"], check=True)
     with started_browser() as chromium:
         yield chromium
 

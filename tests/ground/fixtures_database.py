@@ -1,4 +1,5 @@
-"""The database of tests inside this process: a copy of one that is migrated already."""
+"""The database of tests inside this process, a copy of one that is migrated already, and the cache
+beside it."""
 
 import shutil
 import tempfile
@@ -8,8 +9,8 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.db import connections
-from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.test.utils import setup_databases, teardown_databases
 
 from tests.ground.template import DATABASE, migrated_database
@@ -32,6 +33,12 @@ def django_db_setup(
         undo()
 
 
+@pytest.fixture(autouse=True)
+def _nothing_counted_yet() -> None:
+    """What a test before this one guessed at in vain would count against this one."""
+    cache.clear()
+
+
 def _copied() -> Callable[[], None]:
     """In a folder of this process alone: suites that run side by side have workers of one name.
     A file, because sockets and threads share it, which a database in memory does not allow."""
@@ -50,18 +57,30 @@ def _copied() -> Callable[[], None]:
 
 
 def _let_flush_empty_the_audit(patch: pytest.MonkeyPatch) -> None:
-    """After a test with transactions all tables are emptied, also the one that refuses it."""
-    operations = DatabaseWrapper.ops_class
+    """After a test with transactions all tables are emptied, also those that refuse it."""
+    is_sqlite = connections["default"].vendor == "sqlite"
+    operations = type(connections["default"].ops)
     original = operations.sql_flush
-    find = "SELECT sql FROM sqlite_master WHERE name = 'audit_rows_remain'"
 
     def sql_flush(self: Any, *args: Any, **kwargs: Any) -> list[str]:
-        with self.connection.cursor() as cursor:
-            trigger = cursor.execute(find).fetchone()
-        statements = original(self, *args, **kwargs)
-        return ["DROP TRIGGER audit_rows_remain", *statements, *trigger] if trigger else statements
+        before, after = _of_sqlite(self) if is_sqlite else _of_postgresql()
+        return [*before, *original(self, *args, **kwargs), *after]
 
     patch.setattr(operations, "sql_flush", sql_flush)
+
+
+def _of_sqlite(operations: Any) -> tuple[list[str], list[str]]:
+    find = "SELECT name, sql FROM sqlite_master WHERE name IN (%s, %s)"
+    names = ("audit_rows_remain", "audit_seals_remain")
+    with operations.connection.cursor() as cursor:
+        triggers = dict(cursor.execute(find, names).fetchall())
+    return [f"DROP TRIGGER {name}" for name in triggers], list(triggers.values())
+
+
+def _of_postgresql() -> tuple[list[str], list[str]]:
+    tables = ("audit_auditentry", "audit_auditseal")
+    off = [f"ALTER TABLE {table} DISABLE TRIGGER USER" for table in tables]
+    return off, [text.replace("DISABLE", "ENABLE") for text in off]
 
 
 def _made() -> Callable[[], None]:

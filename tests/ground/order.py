@@ -8,8 +8,6 @@ LONGEST = (
     "tests/e2e/test_agent_container.py",
     "tests/engine/test_overseer_killed.py",
     "tests/e2e/test_production.py",
-    "tests/e2e/test_stacks_faults.py",
-    "tests/e2e/test_stacks.py",
     "tests/engine/test_cleanup.py",
     "tests/engine/test_rows_swap.py",
     "tests/trailer/test_backup.py",

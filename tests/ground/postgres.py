@@ -14,6 +14,9 @@ import psycopg
 from tests.ground import process
 from tests.ground.wait import eventually
 
+# Beside a data folder: where tests find the database that was started for a deployment.
+URL_FILE = "database.url"
+
 
 class PrivatePostgres:
     """A server with its own folder and port, fast rather than durable.
@@ -71,8 +74,18 @@ class PrivatePostgres:
         for setting in settings:
             server += ["-c", setting]
         self._forget_a_dead_one(data / "postmaster.pid")
-        self._process = process.start(server, log, cwd=self.folder, user=self.user)
-        eventually(self._takes_connections, 30, f"PostgreSQL: {process.tail(log)}")
+
+        def serves() -> bool:
+            # It refuses to start while children of a killed one still have the data open.
+            if self._process is None or self._process.poll() is not None:
+                self._process = process.start(server, log, cwd=self.folder, user=self.user)
+            return takes_connections(self.url)
+
+        self._process = None
+        try:
+            eventually(serves, 30, "PostgreSQL does not start")
+        except AssertionError as late:
+            raise AssertionError(f"{late}:\n{process.tail(log)}") from late
 
     def stop(self) -> None:
         """Stop the server; SIGINT: without waiting for its clients."""
@@ -94,9 +107,11 @@ class PrivatePostgres:
                     return
             pidfile.unlink()
 
-    def _takes_connections(self) -> bool:
-        try:
-            psycopg.connect(self.url, connect_timeout=2).close()
-        except psycopg.OperationalError:
-            return False
-        return True
+
+def takes_connections(url: str) -> bool:
+    """Tell whether a PostgreSQL server answers there."""
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.OperationalError:
+        return False
+    return True

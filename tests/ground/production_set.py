@@ -10,16 +10,16 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import requests
+
 from tests.ground import front_door, process
-from tests.ground.postgres import PrivatePostgres
+from tests.ground.postgres import URL_FILE, PrivatePostgres
 from tests.ground.redis import PrivateRedis
 from tests.ground.wait import eventually
 from trailer.domains import default_url_domain
 from trailer.standalone.agent_process import AgentProcess
 
 ROOT = Path(__file__).resolve().parents[2]
-# Beside the data folder: where tests find the database that was started for them.
-DATABASE_URL = "database.url"
 _WEB = ("--preload", "--no-control-socket")
 _PREPARE = """
 import django
@@ -59,7 +59,7 @@ class ProductionSet:
             postgres = PrivatePostgres(self._data.parent / "postgres")
             self._services.append(postgres.start())
             self._env["DATABASE_URL"] = postgres.url
-            (self._data.parent / DATABASE_URL).write_text(postgres.url)
+            (self._data.parent / URL_FILE).write_text(postgres.url)
         if "REDIS_URL" not in self._env:
             redis = PrivateRedis(self._data.parent / "redis")
             self._services.append(redis.start())
@@ -80,6 +80,7 @@ class ProductionSet:
             sockets=f"{process.LOOPBACK}:{sockets}",
         )
         self._begin(front_door.command(self._data, text))
+        eventually(self._is_ready, 60, "the deployment is not ready", interval=0.5)
         if self._with_agent:
             self._agent = AgentProcess(
                 server_url=f"http://{process.LOOPBACK}:{self._port}",
@@ -87,6 +88,14 @@ class ProductionSet:
                 base_dir=ROOT,
             )
             self._agent.start()
+
+    def _is_ready(self) -> bool:
+        """As a load balancer asks; on a busy machine the first answers are late."""
+        try:
+            place = f"{process.LOOPBACK}:{self._port}"
+            return requests.get(f"http://{place}/readyz", timeout=10).ok
+        except requests.RequestException:
+            return False
 
     def stop(self) -> None:
         """The agent first, while everything still answers."""

@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
+import requests
+
 from tests.ground import process
 from tests.ground.hostnet import SHARED_PORTS
 from tests.ground.wait import eventually
@@ -65,6 +67,17 @@ class LocalRegistry:
     def reference(self, name: str, tag: str = "1") -> str:
         """Return the reference of an image in this registry."""
         return f"{self.address}/{name}:{tag}"
+
+    def move_tag(self, name: str, digest: str, tag: str = "1") -> None:
+        """In the registry alone: a host that pushes under a name has the new image already, and
+        what follows that name there is replaced."""
+        manifests = f"http://{self.address}/v2/{name}/manifests"
+        kind = "application/vnd.docker.distribution.manifest.v2+json"
+        found = requests.get(f"{manifests}/{digest}", headers={"Accept": kind}, timeout=10)
+        assert found.ok, found.text
+        typed = {"Content-Type": kind}
+        put = requests.put(f"{manifests}/{tag}", data=found.content, headers=typed, timeout=10)
+        assert put.ok, put.text
 
     def stop(self) -> None:
         """Stop serving; the images stay for the next start."""

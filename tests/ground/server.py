@@ -1,35 +1,30 @@
 """The whole product as its users start it: `manage.py standalone` in a process of its own.
 
 TRAILER_TEST_SERVER=production runs any test on the processes of a deployment instead, and
-TRAILER_TEST_SERVER=containers on deploy/compose.yaml itself.
+TRAILER_TEST_SERVER=containers on deploy/compose.yaml itself; see ways.py.
 """
 
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import requests
 
 from tests.ground import process
-from tests.ground.compose_machine import server_machine
-from tests.ground.template import copy_migrated_database
 from tests.ground.wait import eventually
+from tests.ground.ways import Standalone, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 USERNAME = "admin"
 PASSWORD = "correct horse battery staple"
 START_TIMEOUT_S = 240.0
 STOP_TIMEOUT_S = 60.0
-STANDALONE = [sys.executable, "manage.py", "standalone"]
-PRODUCTION = [sys.executable, "-m", "tests.ground.production_set"]
-CONTAINERS = [sys.executable, "-m", "tests.ground.compose_set"]
-COMMANDS = {"standalone": STANDALONE, "production": PRODUCTION, "containers": CONTAINERS}
 
 
 class RunningTrailer:
@@ -40,16 +35,21 @@ class RunningTrailer:
     """
 
     def __init__(
-        self, docker_host: str, env: Mapping[str, str] | None = None, *, from_nothing: bool = False
+        self,
+        docker_host: str,
+        env: Mapping[str, str] | None = None,
+        *,
+        from_nothing: bool = False,
+        way: type[Standalone] | None = None,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="trailer-test-server-"))
         self.port = process.free_port()
         self.url = f"http://{process.LOOPBACK}:{self.port}"
         self.docker_host = docker_host
         self.env = dict(env or {})
-        self.command = COMMANDS[os.environ.get("TRAILER_TEST_SERVER", "standalone")]
-        if not from_nothing and self.command == STANDALONE and "DATABASE_URL" not in self.env:
-            copy_migrated_database(self.folder / "data")
+        self.way = (way or chosen())(self.folder, self.port)
+        if not from_nothing and "DATABASE_URL" not in self.env:
+            self.way.begin()
         self.session = requests.Session()
         self._process: process.Child | None = None
         self._token = ""
@@ -63,7 +63,11 @@ class RunningTrailer:
     @property
     def has_front_door(self) -> bool:
         """Whether Caddy reads requests first, as in a deployment."""
-        return self.command != STANDALONE
+        return self.way.has_front_door
+
+    def processes(self) -> list[psutil.Process]:
+        """All that the server is made of; the agent is none of them."""
+        return self.way.processes(self.pid)
 
     def environment(self) -> dict[str, str]:
         """All that the server is told."""
@@ -75,17 +79,15 @@ class RunningTrailer:
             "DOCKER_HOST": self.docker_host,
             "PYTHONUNBUFFERED": "1",
         }
-        if self.command == CONTAINERS:
-            own["TRAILER_TEST_MACHINE"] = str(server_machine().host.number)
         # Settings of whoever runs the tests must not reach the server under test.
         ours = ("TRAILER_", "DOCKER_", "DJANGO_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY")
         outer = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
-        return {**outer, **own, **self.env}
+        return {**outer, **own, **self.way.settings(), **self.env}
 
     def start(self) -> Self:
         """Start the server and wait until it serves."""
         self._process = process.start(
-            self.command,
+            self.way.command,
             self.folder / "log",
             env=self.environment(),
             cwd=ROOT,
@@ -106,6 +108,11 @@ class RunningTrailer:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self.way.kill()
+
+    def manage(self, *words: str) -> None:
+        """Run a management command to its good end, on the server's own data."""
+        self.way.manage(self.environment(), words)
 
     def restart(self) -> None:
         """Stop and start it with the same data and port."""
@@ -120,6 +127,7 @@ class RunningTrailer:
             # A killed server may have left children; a group that is gone already is well.
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+            self.way.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def token(self) -> str:
@@ -146,7 +154,7 @@ class RunningTrailer:
             timeout=60,
         )
 
-    def log(self, lines: int = 60) -> str:
+    def log(self, lines: int = 200) -> str:
         """Return the end of what the server printed."""
         return process.tail(self.folder / "log", lines)
 

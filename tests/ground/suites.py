@@ -14,11 +14,13 @@ NOT_SUITES = ("ground", "bench", "deployed")
 
 @dataclass(frozen=True)
 class Suite:
-    """Folders whose tests share one pytest process, and how it is called."""
+    """Folders or files whose tests share a pytest process, and how it is called; or another
+    program."""
 
     name: str
-    folders: tuple[str, ...]
+    folders: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    program: tuple[str, ...] = ("pytest", "-q", "--durations=12")
 
     def folders_with_tests(self) -> list[str]:
         """Return those of the folders that hold tests."""
@@ -43,17 +45,27 @@ FAST = Suite(
     # More workers than cores: many of these tests wait for a loop or a socket.
     ("-n", "3", "--dist", "worksteal"),
 )
+# As long as what the engines have left when the pages are done.
+STACKS = Suite("stacks", ("e2e/test_stacks.py", "e2e/test_stacks_faults.py"))
 # Each worker has an engine of its own; tests.ground.order says which files come first.
 ENGINE = Suite(
-    "engine", ("engine", "e2e"), ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+    "engine",
+    ("engine", "e2e"),
+    (
+        *("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"),
+        *(f"--ignore=tests/{name}" for name in STACKS.folders),
+    ),
 )
 # The page tests have a process of their own: Playwright and asyncio tests cannot share one.
-# One worker is done before the engines' are, and leaves the cores to them.
 BROWSER = Suite("browser", ("browser",))
+# The second half of `make check`. It takes one core for most of a minute, and finds one free when
+# the pages are done and the engines still wait for each other.
+TYPES = Suite("types", program=("mypy",))
 
-# The suites of one phase run side by side: engine and pages mostly wait, for each other's profit.
-PHASES = ((FAST,), (ENGINE, BROWSER))
-SUITES = tuple(suite for phase in PHASES for suite in phase)
+# The lanes of one phase run side by side, the suites of one lane one after the other: engine and
+# pages mostly wait, for each other's profit.
+PHASES = (((FAST,),), ((ENGINE,), (BROWSER, TYPES, STACKS)))
+SUITES = tuple(suite for phase in PHASES for lane in phase for suite in lane)
 
 
 @dataclass(frozen=True)
@@ -66,21 +78,23 @@ class Result:
 
 
 def test_files(folder: Path) -> list[Path]:
-    """Return the files with tests below a folder."""
-    return sorted(folder.rglob("test_*.py"))
+    """Return the files with tests below a folder; a file is one itself."""
+    return [folder] if folder.is_file() else sorted(folder.rglob("test_*.py"))
 
 
 def stray_tests() -> list[Path]:
     """Return test files that belong to no suite and so would never run."""
-    known = {folder for suite in SUITES for folder in suite.folders} | set(NOT_SUITES)
+    known = {folder.split("/")[0] for suite in SUITES for folder in suite.folders}
+    known |= set(NOT_SUITES)
     return [path for path in test_files(TESTS) if path.relative_to(TESTS).parts[0] not in known]
 
 
-def run_suite(suite: Suite, folders: list[str]) -> Result:
+def run_suite(suite: Suite) -> Result:
     """Run one suite; its name precedes every line it prints, since others may print as well."""
+    folders = suite.folders_with_tests()
     print(f"{suite.name:8}| {' '.join(folders)}", flush=True)
     started = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "--durations=12", *suite.options, *folders]
+    command = [sys.executable, "-m", *suite.program, *suite.options, *folders]
     with subprocess.Popen(
         command,
         cwd=TESTS.parent,
@@ -95,10 +109,11 @@ def run_suite(suite: Suite, folders: list[str]) -> Result:
     return Result(suite.name, running.returncode == 0, time.monotonic() - started)
 
 
-def run_phase(suites: list[Suite]) -> list[Result]:
-    """Run suites side by side, each to its end even if another fails."""
-    with ThreadPoolExecutor(len(suites)) as pool:
-        return list(pool.map(run_suite, suites, [suite.folders_with_tests() for suite in suites]))
+def run_phase(lanes: list[list[Suite]]) -> list[Result]:
+    """Run lanes side by side, each suite to its end even if another fails."""
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        results = pool.map(lambda lane: [run_suite(suite) for suite in lane], lanes)
+        return [result for lane in results for result in lane]
 
 
 def main(names: list[str]) -> int:
@@ -113,9 +128,8 @@ def main(names: list[str]) -> int:
         return 1
     results: list[Result] = []
     for phase in PHASES:
-        wanted = [suite for suite in phase if not names or suite.name in names]
-        if wanted:
-            results += run_phase(wanted)
+        lanes = [[suite for suite in lane if not names or suite.name in names] for lane in phase]
+        results += run_phase(lanes)
     print()
     for result in results:
         outcome = "passed" if result.passed else "FAILED"

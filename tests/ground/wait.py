@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-# Of the time spent waiting, a predicate may take a fifth; and nothing is seen later than this.
-PAUSE_PER_QUESTION = 4
-LONGEST_PAUSE_S = 0.25
+# Of the time spent waiting, a predicate may take a tenth; and nothing is seen later than this.
+PAUSE_PER_QUESTION = 9
+LONGEST_PAUSE_S = 0.4
 
 
 def eventually(

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from tests.factories import api_client, make_user
 from trailer.accounts.attempts import neighbourhood
 from trailer.accounts.models import ApiToken
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/auth/token/"
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture(autouse=True)
-def _no_attempts_yet() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture(autouse=True)

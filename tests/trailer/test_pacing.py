@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from trailer.pacing import PacedServer
+from trailer.pacing import PacedCommand, PacedServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -71,3 +71,8 @@ async def test_nobody_waits_for_an_ended_application_to_read_what_it_left() -> N
     for _ in range(20):
         queue.put_nowait(chunk())
     assert client.paused == 1, "what comes now is dropped"
+
+
+def test_a_socket_has_time_to_open_on_a_busy_machine_and_then_stays_open() -> None:
+    given = PacedCommand().parser.parse_args(["trailer.asgi:application"])
+    assert (given.websocket_connect_timeout, given.websocket_timeout) == (20, -1)

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from django.core import mail
-from django.core.cache import cache
 from django.test import Client
 
 from tests.factories import make_token, make_user
 from trailer.accounts.models import ApiToken, Session, User
 from trailer.audit.models import AuditEntry
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = pytest.mark.django_db
 OLD, NEW = "correct horse battery", "entirely different staple"
 
 
 @pytest.fixture(autouse=True)
-def _with_mail(settings: Any) -> Iterator[None]:
+def _with_mail(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.EMAIL_HOST_SET = True
     settings.TRAILER_PUBLIC_URL = "https://trailer.example.com"
-    cache.clear()
-    yield
-    cache.clear()
 
 
 def ask(address: str = "olga@example.com", **headers: Any) -> Any:

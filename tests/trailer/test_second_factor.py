@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyotp
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from tests.factories import api_client, make_admin, make_user
@@ -16,8 +15,6 @@ from trailer.accounts.second_factor import code_is_right, factor_begin, factor_c
 from trailer.audit.models import AuditEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from trailer.accounts.models import User
 
 pytestmark = pytest.mark.django_db
@@ -26,11 +23,8 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
-def _quick(settings: Any) -> Iterator[None]:
+def _quick(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    cache.clear()
-    yield
-    cache.clear()
 
 
 class Phone:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from tests.factories import JsonClient, api_client, make_user
@@ -75,11 +74,12 @@ def test_over_https_cookies_are_secure_and_browsers_stay_with_it() -> None:
 @pytest.fixture
 def olga(settings: Any) -> User:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    cache.clear()
     return make_user("olga", password=PASSWORD)
 
 
-@pytest.mark.parametrize("page", ["/", "/login/", "/profile/", "/api/v1/me/", "/admin/", "/x/"])
+@pytest.mark.parametrize(
+    "page", ["/", "/login/", "/profile/", "/api/v1/me/", "/api/docs/", "/admin/", "/x/"]
+)
 def test_no_page_is_framed_sniffed_or_told_to_other_sites(page: str, olga: User) -> None:
     client = Client()
     client.force_login(olga)
@@ -88,6 +88,7 @@ def test_no_page_is_framed_sniffed_or_told_to_other_sites(page: str, olga: User)
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "same-origin"
+    assert "'unsafe-inline'" not in headers["Content-Security-Policy"].partition("style-src")[0]
     if not page.startswith("/admin"):
         assert "unsafe" not in headers["Content-Security-Policy"]
 

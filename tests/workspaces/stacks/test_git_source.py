@@ -85,6 +85,15 @@ def test_looking_for_a_newer_commit_is_one_ls_remote(
     assert [line.split()[0] for line in git_server.requests] == ["GET", "POST"]
 
 
+def test_a_folder_that_belongs_to_another_user_is_read(git_server: GitServer) -> None:
+    """As one that was mounted into a container; `TRAILER_GIT_ALLOW` is what vouches for it."""
+    repository = git_server.repository("mounted")
+    commit = repository.commit({"a/trailer.yml": STACK})
+    for path in (repository.folder, *repository.folder.rglob("*")):
+        os.chown(path, 65534, 65534)
+    assert source(git_server, repository.file_url, "a").fetch().commit_id == commit
+
+
 def test_a_commit_that_does_not_touch_the_stack_is_no_change(git_server: GitServer) -> None:
     repository = git_server.repository("mono")
     repository.commit({"a/trailer.yml": STACK, "b/trailer.yml": STACK})

@@ -182,7 +182,7 @@ def test_what_the_new_owner_may_not_use_is_named(scene: StackScene, heir: User) 
     grant = make_grant(ledger, heir, Role.VIEWER)
     assert "web mounts the volume ledger" in refusal()
     Grant.objects.filter(pk=grant.pk).update(role=Role.EDITOR)
-    assert "web is on the network inner, which heir may not see" in refusal()
+    assert "web is on the network inner, which heir may not use" in refusal()
     make_grant(inner, heir, Role.VIEWER)
     stack_transfer(actor=scene.owner, stack=stack, owner="heir")
     # What is not the stack's stays whose it was.

@@ -1,0 +1,15 @@
+"""How much the longest tests do: what every run needs, or, by `make long`, all of it."""
+
+import os
+
+from tests.ground.faults import Moment
+
+LONG = os.environ.get("TRAILER_TEST_LONG") == "1"
+
+# Who has just heard a reply has either written it down, and is then where the next call finds it,
+# or not, and is then where it had heard nothing: the other two moments.
+KILL_MOMENTS = tuple(Moment) if LONG else (Moment.BEFORE_FORWARD, Moment.AFTER_EXECUTE)
+# Every hundredth looks at everything.
+IDLE_CYCLES = 1000 if LONG else 200
+# Of PostgreSQL and Redis each, while three writers write.
+SERVICE_KILLS = 10 if LONG else 1
