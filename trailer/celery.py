@@ -17,5 +17,8 @@ app.conf.beat_schedule = {
     "run-timers": {"task": "workspaces.run_timers", "schedule": 20.0},
     "order-maintenance": {"task": "hosts.order_maintenance", "schedule": 20.0},
     "advance-rollouts": {"task": "hosts.advance_rollouts", "schedule": 5.0},
+    "seal-audit": {"task": "audit.seal", "schedule": 60.0},
+    # Daily: the lease says whether a day has passed.
+    "verify-audit": {"task": "audit.verify", "schedule": 3600.0},
     "retry-failed-pulls": {"task": "images.retry_failed_pulls", "schedule": 2.5},
 }

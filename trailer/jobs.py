@@ -22,6 +22,8 @@ class Job(StrEnum):
     ORDER_MAINTENANCE = "hosts.order_maintenance"
     ADVANCE_ROLLOUTS = "hosts.advance_rollouts"
     WORK_STACKS = "stacks.work"
+    SEAL_AUDIT = "audit.seal"
+    VERIFY_AUDIT = "audit.verify"
     CHECK_STACKS = "stacks.check_all"
 
 

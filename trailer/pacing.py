@@ -26,6 +26,10 @@ _MOST_WAITING: Final = 64
 # Of a request's body, which comes in pieces of up to 64 KiB.
 _MOST_CHUNKS: Final = 8
 _LOOK_AGAIN: Final = 0.005
+# Who opens a socket is looked up in the database first. Daphne's own 5 s pass on a busy machine,
+# and whoever came then was refused without a word.
+HANDSHAKE_SECONDS: Final = 20
+FOR_EVER: Final = -1
 
 
 @implementer(IPushProducer)
@@ -187,6 +191,13 @@ class PacedCommand(CommandLineInterface):  # type: ignore[misc]
     """`python -m trailer.pacing`, with Daphne's own options."""
 
     server_class = PacedServer
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Sessions have an end of their own; a day is none for a log that is followed.
+        self.parser.set_defaults(
+            websocket_connect_timeout=HANDSHAKE_SECONDS, websocket_timeout=FOR_EVER
+        )
 
 
 if __name__ == "__main__":

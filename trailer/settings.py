@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from trailer.domains import default_url_domain
 from trailer.keys import load_or_create_keys
 from trailer.logs import logging_config
+from trailer.secrets import channel_keys
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -35,6 +36,9 @@ TRAILER_GIT_ALLOW = env.list("TRAILER_GIT_ALLOW", default=None)
 TRAILER_GIT_TIMEOUT = env.float("TRAILER_GIT_TIMEOUT", default=60)
 # Seconds after which an agent gets a new token; 0: it keeps the one it has.
 TRAILER_AGENT_TOKEN_AGE = env.float("TRAILER_AGENT_TOKEN_AGE", default=24 * 3600)
+# Where the newest seal of the audit is written down outside the database, in the data folder or
+# by a whole path; empty: nowhere.
+TRAILER_AUDIT_HEAD = env.str("TRAILER_AUDIT_HEAD", default="audit.head")
 TRAILER_VERSION = "0.1.0"
 TRAILER_AGENT_IMAGE = env.str("TRAILER_AGENT_IMAGE", default="trailer/agent:latest")
 
@@ -153,9 +157,13 @@ else:
 REDIS_URL = env.str("REDIS_URL", default="")
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
-        # All sockets of a process share one list there; sessions bound themselves by credit.
-        "CONFIG": {"hosts": [REDIS_URL], "capacity": 2000},
+        "BACKEND": "trailer.redis_layer.SignedRedisChannelLayer",
+        "CONFIG": {
+            "hosts": [REDIS_URL],
+            # All sockets of a process share one list there; sessions bound themselves by credit.
+            "capacity": 2000,
+            "keys": channel_keys(TRAILER_SECRET_KEYS),
+        },
     }
     if REDIS_URL
     else {"BACKEND": "trailer.layer.EmbeddedChannelLayer"}

@@ -2,9 +2,10 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView
 
 from trailer import health
+from trailer.api.docs import DocsView
 from trailer.pages.prometheus import PrometheusView
 
 urlpatterns = [
@@ -21,7 +22,7 @@ urlpatterns = [
     path("api/v1/", include("workspaces.stacks.api.urls")),
     path("webhooks/", include("workspaces.stacks.api.webhook_urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/docs/", DocsView.as_view(url_name="schema"), name="docs"),
     path("", include("workspaces.urls.routes")),
     path("", include("trailer.pages.urls")),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from twisted.internet.threads import deferToThread
 
 from trailer.asgi import application
 from trailer.celery import app as celery_app
-from trailer.pacing import PacedServer
+from trailer.pacing import FOR_EVER, HANDSHAKE_SECONDS, PacedServer
 from trailer.standalone.agent_process import AgentProcess
 from trailer.standalone.bootstrap import agent_state_dir, ensure_identity, ensure_local_host
 from trailer.standalone.jobs import EmbeddedJobs
@@ -27,6 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
+
+
+def require_free_address() -> None:
+    """Before a first start makes its database and shows a password for nothing."""
+    address, _, port = settings.TRAILER_BIND.rpartition(":")
+    try:
+        with socket.create_server(
+            (address.strip("[]"), int(port)),
+            family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+        ):
+            return
+    except OSError as error:
+        raise _cant_listen() from error
 
 
 def serve(say: Callable[[str], None]) -> None:
@@ -49,7 +63,8 @@ def serve(say: Callable[[str], None]) -> None:
         signal_handlers=False,
         ready_callable=ready,
         server_name="trailer",
-        websocket_timeout=-1,
+        websocket_timeout=FOR_EVER,
+        websocket_handshake_timeout=HANDSHAKE_SECONDS,
         application_close_timeout=5,
     )
     # Within the loop, which does not run yet.
@@ -57,10 +72,14 @@ def serve(say: Callable[[str], None]) -> None:
     core.callLater(0, _stop_on_signals, core, [part for part in (agent, jobs) if part])
     server.run()
     if not server.listening_addresses:
-        raise CommandError(
-            f"Can't listen on {settings.TRAILER_BIND}. Is something else using that port? "
-            "Set TRAILER_BIND to another one."
-        )
+        raise _cant_listen()
+
+
+def _cant_listen() -> CommandError:
+    return CommandError(
+        f"Can't listen on {settings.TRAILER_BIND}. Is something else using that port? "
+        "Set TRAILER_BIND to another one."
+    )
 
 
 def _stop_on_signals(core: Any, parts: list[AgentProcess | EmbeddedJobs]) -> None:

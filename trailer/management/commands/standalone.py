@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 from trailer.key_rotation import bind_secrets
 from trailer.standalone.bootstrap import ensure_admin
 from trailer.standalone.lock import hold_data_dir
-from trailer.standalone.serve import serve
+from trailer.standalone.serve import require_free_address, serve
 
 
 class Command(BaseCommand):
@@ -21,6 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         lock = hold_data_dir(settings.TRAILER_DATA_DIR)
+        require_free_address()
         call_command("migrate", interactive=False, verbosity=0)
         bind_secrets()
         username = os.environ.get("TRAILER_ADMIN_USERNAME") or "admin"
