@@ -162,7 +162,8 @@ def _given_up(view: View, found: ObservedImage, image: DesiredImage | None) -> t
     elif record is None or record.image_id != image_id:
         failed = False
     committed = tuple(t for t in found.tags if t.startswith(naming.commit_prefix(ref)))
-    return (*committed, ref) if failed else committed
+    # By its id where an engine died between the image and its name.
+    return (*committed, ref if found.tags else found.id) if failed else committed
 
 
 def _was_begun(view: View, image: DesiredImage) -> bool:

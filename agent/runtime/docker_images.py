@@ -20,7 +20,7 @@ from agent.runtime.docker_sealing import sealed_archive
 from agent.runtime.dockerfile_labels import labelled, told_as_written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from agent.engine_requests import BuildRequest, CommitRequest, Credential
     from agent.observed import ObservedImage
@@ -50,6 +50,15 @@ class DockerImages:
             self._engine.run(lambda api: api.remove_image(ref), deadline=CHANGE)
         except NotFound:
             return
+
+    def remove_unnamed_images(self, labels: Mapping[str, str]) -> None:
+        filters = {"dangling": True, "label": [f"{key}={value}" for key, value in labels.items()]}
+        for found in self._engine.run(lambda api: api.images(filters=filters)):
+            try:
+                self.remove_image(str(found["Id"]))
+            except Conflict:
+                # Somebody made a container of it: theirs.
+                continue
 
     def tag_image(self, ref: str, target: str) -> None:
         repository, tag = split_tag(target)

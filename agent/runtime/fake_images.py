@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 class FakeImages(ABC):
     """`registry` maps a reference to the image id that a pull would bring (or that a push left).
-    `commits` is what a commit does: "at once", "held" until `let_commit`, or "daemon dies"."""
+    `commits` is what a commit does: "at once", "held" until `let_commit`, "daemon dies", or "daemon
+    dies over the name" of the image it has made."""
 
     containers: dict[str, ObservedContainer]
 
@@ -95,6 +96,13 @@ class FakeImages(ABC):
         else:
             del self.images[image.id]
 
+    def remove_unnamed_images(self, labels: Mapping[str, str]) -> None:
+        self._change("remove_unnamed_images")
+        used = {container.image_id for container in self.containers.values()}
+        for image in list(self.images.values()):
+            if not image.tags and image.id not in used and labels.items() <= image.labels.items():
+                del self.images[image.id]
+
     def tag_image(self, ref: str, target: str) -> None:
         self._change("tag_image")
         self.add_image(target, image_id=self.inspect_image(ref).id)
@@ -150,11 +158,14 @@ class FakeImages(ABC):
         container = self._get(request.container_id)
         self._paused_here.add(container.id)
         self._set(container, "pause", state="paused")
-        if self.commits == "daemon dies":
-            self.forget_pauses()
-            raise EngineUnavailable("The container engine cannot be reached.")
         if self.commits == "held":
             self.let_commit.wait(20)
+        if self.commits.startswith("daemon dies"):
+            if self.commits == "daemon dies over the name":
+                unnamed = ObservedImage(id="sha256:unnamed", labels=dict(request.labels))
+                self.images[unnamed.id] = unnamed
+            self.forget_pauses()
+            raise EngineUnavailable("The container engine cannot be reached.")
         made_of = f"{request.ref}{container.id}{sorted(request.labels.items())}"
         image_id = "sha256:" + hashlib.sha256(made_of.encode()).hexdigest()
         self.add_image(request.ref, image_id=image_id, labels=request.labels)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from agent.runtime.session_port import SessionRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from agent.engine_requests import (
         BuildRequest,
@@ -141,6 +141,11 @@ class Runtime(SessionRuntime, Protocol):
     def remove_volume(self, name: str) -> None: ...
 
     def remove_image(self, ref: str) -> None: ...
+
+    def remove_unnamed_images(self, labels: Mapping[str, str]) -> None:
+        """Those with all of these labels that nothing is made of: an engine that dies between an
+        image and its name leaves one."""
+        ...
 
     def tag_image(self, ref: str, target: str) -> None: ...
 

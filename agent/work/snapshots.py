@@ -217,6 +217,7 @@ class SnapshotWork(LongWork[SnapshotImage]):
             name = self._runtime.seal_image if step.blank_env else self._runtime.tag_image
             name(committed, step.ref)
         self._runtime.remove_image(committed)
+        self._clear_unnamed()
         return self._runtime.inspect_image(step.ref)
 
     # --- ends ---
@@ -237,6 +238,15 @@ class SnapshotWork(LongWork[SnapshotImage]):
             image = self._image(ref)
             if image and image.labels.get(naming.LABEL_IMAGE) == self.step.image_id:
                 self._runtime.remove_image(ref)
+        self._clear_unnamed()
+
+    def _clear_unnamed(self) -> None:
+        """What an engine that died left on its way to a name or to its removal, with the secrets
+        beside it. No other image has this build yet: nobody was told of one."""
+        step = self.step
+        self._runtime.remove_unnamed_images(
+            {naming.LABEL_IMAGE: step.image_id, naming.LABEL_BUILD: step.build_id}
+        )
 
     def _await_wake(self) -> None:
         until = clock.monotonic() + _WAKE_PATIENCE

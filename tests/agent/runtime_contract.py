@@ -211,6 +211,29 @@ class RuntimeContract:
         with pytest.raises(NotFound):
             runtime.inspect_image("trailer/other:latest")
 
+    def test_images_without_a_name_are_removed_by_their_labels(
+        self, runtime: Runtime, make: Callable[..., str]
+    ) -> None:
+        container_id = make()
+        runtime.start_container(container_id)
+
+        def commit(build: str) -> str:
+            labels = {"trailer.image": "i", "trailer.build": build}
+            ref = "trailer/committed:latest"
+            runtime.commit_container(
+                CommitRequest(container_id=container_id, ref=ref, labels=labels)
+            )
+            return runtime.inspect_image(ref).id
+
+        # Each takes the name from the one before.
+        first, second, third = commit("b1"), commit("b2"), commit("b3")
+        for build in ("b1", "b3"):
+            runtime.remove_unnamed_images({"trailer.image": "i", "trailer.build": build})
+        left = {image.id for image in runtime.observe(LOOK).images}
+        assert left & {first, second, third} == {second, third}
+        for image_id in (second, third):
+            runtime.remove_image(image_id)
+
     def test_a_container_that_was_never_paused_is_not_recalled(
         self, runtime: Runtime, make: Callable[..., str]
     ) -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from agent.diff.view import BuildRecord
-from agent.observed import ObservedContainer
+from agent.observed import ObservedContainer, ObservedImage
 from agent.plan import Plan
 from agent.protocol import naming
 from agent.protocol.spec import HealthCheckSpec
@@ -151,9 +151,25 @@ def test_what_a_given_up_snapshot_left_is_removed(bench: Bench) -> None:
         f"1. remove_image 'snap' ({REF}): left by a snapshot that was given up"
     )
     # Of another try, or finished: it stays.
+    bench.runtime.remove_image(REF)
     other = {**step.labels, naming.LABEL_BUILD: "b-other"}
     bench.runtime.add_image(REF, image_id="sha256:other", labels=other)
     assert bench.plan(host(), **failed).nodes == ()
+    done = {"builds": {"b-snap": BuildRecord(status="finished")}}
+    assert bench.plan(host(), **done).nodes == ()
+
+
+def test_what_a_given_up_snapshot_left_without_a_name_is_removed(bench: Bench) -> None:
+    settled(bench)
+    step = bench.plan(host()).nodes[0].step
+    assert isinstance(step, SnapshotImage)
+    unnamed = ObservedImage(id="sha256:unnamed", labels=step.labels)
+    bench.runtime.images[unnamed.id] = unnamed
+    failed = {"builds": {"b-snap": BuildRecord(status="failed")}}
+    assert bench.plan(host(), **failed).render() == (
+        "1. remove_image 'snap' (sha256:unnamed): left by a snapshot that was given up"
+    )
+    # A newer snapshot may have taken its name from it: somebody's data.
     done = {"builds": {"b-snap": BuildRecord(status="finished")}}
     assert bench.plan(host(), **done).nodes == ()
 

@@ -90,6 +90,19 @@ def test_the_next_agent_finishes_what_was_only_committed(
     assert runtime.mutations.count("commit_container") == 1
 
 
+@pytest.mark.parametrize("again", ["at once", "daemon dies"], ids=["finished", "failed"])
+def test_an_image_that_a_dying_engine_left_without_a_name_does_not_stay(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch, again: str
+) -> None:
+    """The workspace's secrets are beside it."""
+    runtime.commits = "daemon dies over the name"
+    begin(fake_server, launch)
+    eventually(lambda: "sha256:unnamed" in runtime.images)
+    runtime.commits = again
+    ends(fake_server, "finished" if again == "at once" else "failed")
+    eventually(lambda: "sha256:unnamed" not in runtime.images, 10, "it stays")
+
+
 def test_a_cancel_while_no_agent_ran_wakes_the_container_and_leaves_no_image(
     fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
 ) -> None:
