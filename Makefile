@@ -30,8 +30,8 @@ style:
 	$(VENV)/ruff format --check .
 	$(VENV)/bandit --quiet --recursive --configfile pyproject.toml agent trailer hosts images workspaces manage.py
 	$(VENV)/lint-imports
+	# With Django's own checks, as before every such command.
 	$(VENV)/python manage.py makemigrations --check --dry-run
-	$(VENV)/python manage.py check
 
 # Our own security rules: first that each finds what it is for, then that nothing else has it.
 SEMGREP_HOME := $(CURDIR)/.venv/semgrep
@@ -54,7 +54,7 @@ deployed:
 # The tests whose sizes tests/ground/size.py names, in full; a quarter of an hour.
 long:
 	@$(PYTHON) deploy/setup.py test
-	TRAILER_TEST_LONG=1 $(VENV)/pytest --quiet -n 3 --dist loadfile --timeout=1800 tests/engine/test_kill_points.py tests/engine/test_cleanup.py tests/e2e/test_production.py
+	TRAILER_TEST_LONG=1 $(VENV)/pytest --quiet -n 3 --dist loadfile --timeout=1800 tests/engine/test_kill_points.py tests/engine/test_overseer_killed.py tests/engine/test_cleanup.py tests/e2e/test_production.py
 
 # Every page and dialog at two widths, light and dark, to look at: tests/artifacts/page-*.png.
 pictures:

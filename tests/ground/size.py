@@ -9,6 +9,8 @@ LONG = os.environ.get("TRAILER_TEST_LONG") == "1"
 # Who has just heard a reply has either written it down, and is then where the next call finds it,
 # or not, and is then where it had heard nothing: the other two moments.
 KILL_MOMENTS = tuple(Moment) if LONG else (Moment.BEFORE_FORWARD, Moment.AFTER_EXECUTE)
+# The overseer keeps nothing of its own: before a call it is where it was after the one before.
+OVERSEER_BEFORE = 9 if LONG else 1
 # Every hundredth looks at everything.
 IDLE_CYCLES = 1000 if LONG else 200
 # Of PostgreSQL and Redis each, while three writers write.

@@ -43,7 +43,7 @@ FAST = Suite(
         "security",
     ),
     # More workers than cores: many of these tests wait for a loop or a socket.
-    ("-n", "3", "--dist", "worksteal"),
+    ("-n", "4", "--dist", "worksteal"),
 )
 # As long as what the engines have left when the pages are done.
 STACKS = Suite("stacks", ("e2e/test_stacks.py", "e2e/test_stacks_faults.py"))

@@ -127,7 +127,7 @@ def check(work: Work) -> Result:
     now = timezone.now()
     hold_for_git(work.lease, now)
     verdict = look(work.stack, now)
-    with work.locked():
+    with work.held():
         seen = {"available_commit": verdict.commit} if verdict.commit else {}
         work.set_stack(checked_at=now, **seen)
         asked = ask_registries(work.stack, now, by_hand=True)

@@ -128,7 +128,7 @@ def _is_host_away(work: Work, stack: Stack) -> bool:
     if status == HostStatus.DISABLED:
         why = "is disabled"
     sentence = f"The host {stack.host.name} {why}. The sync goes on when it is back."
-    with work.locked():
+    with work.held():
         if why:
             work.set(phase_at=now)
         if stack.message != (sentence if why else ""):

@@ -67,7 +67,7 @@ def advance(lease: Lease) -> None:
         match result:
             case Go(next_phase):
                 phase = next_phase
-                with work.locked():
+                with work.held():
                     work.set(phase=phase, phase_at=timezone.now(), attempt=0)
                 work.log(f"{Phase(phase).label}.")
             case Wait(seconds):
@@ -171,13 +171,13 @@ def _failed(work: Work, phase: str, problem: SyncProblem) -> Result:
     if problem.retry and sync.attempt < len(delays):
         delay = float(delays[sync.attempt])
         work.log(f"{problem.message} Next try in {delay:g} s.")
-        with work.locked():
+        with work.held():
             work.set(attempt=sync.attempt + 1)
             work.set_stack(message=problem.message)
         return Wait(delay)
     if phase in (Phase.NEEDS, Phase.SERVICES) and work.stack.deployed_id:
         work.log(problem.message)
-        with work.locked():
+        with work.held():
             work.set(message=problem.message)
         return Go(Phase.RESTORING)
     if phase == Phase.RESTORING and sync.message:
@@ -186,7 +186,7 @@ def _failed(work: Work, phase: str, problem: SyncProblem) -> Result:
 
 
 def _pause(work: Work, seconds: float) -> None:
-    with work.locked():
+    with work.held():
         work.set_stack(due_at=timezone.now() + timedelta(seconds=seconds))
         # A little later than that, so that it is due when the job looks.
         enqueue(Job.WORK_STACKS, delay=seconds + 0.05)

@@ -36,7 +36,7 @@ def fetch(work: Work) -> Result:
             deploy.repair(work)
         raise SyncProblem(error.message, retry=not isinstance(error, GitRefused)) from error
     work.log(f"Commit {found.commit_id[:8]} by {found.author}: {_first_line(found.message)}")
-    with work.locked():
+    with work.held():
         work.set_stack(available_commit=found.commit_id)
     if stack.pinned:
         return _stay(work, stack, "Pinned by a rollback. Deploy to follow the branch again.")
@@ -55,7 +55,7 @@ def _take(work: Work, stack: Stack, sync: Sync, found: Checkout) -> Result:
     )
     due = sync.forced or services_down(stack, timezone.now()) or newer_images(stack)
     is_quiet = same and not due
-    with work.locked():
+    with work.held():
         revision = deployed if same and deployed else _revision(stack, found)
         work.set(
             revision=revision,
@@ -86,7 +86,7 @@ def _stay(work: Work, stack: Stack, why: str) -> Result:
     """Nothing newer is deployed; what is deployed is kept up."""
     if not services_down(stack, timezone.now()):
         return End(SyncOutcome.UNCHANGED, why)
-    with work.locked():
+    with work.held():
         work.set(revision=stack.deployed, commit=stack.deployed_commit)
     return Go(Phase.PREPARING)
 

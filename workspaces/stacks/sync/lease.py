@@ -54,29 +54,22 @@ def is_any_due(now: datetime) -> bool:
     return _due(now).exists()
 
 
-def hold(lease: Lease, now: datetime) -> Stack:
-    """The stack's row, locked for the caller's transaction: nobody else works on it meanwhile.
+def hold(lease: Lease, now: datetime, *, span: timedelta = LEASE) -> None:
+    """Locks the stack's row for the caller's transaction, by writing to it: nobody else works on
+    it meanwhile.
 
     Every write of a sync happens under it, so that a worker that was thought dead and wakes up
-    late changes nothing. In whose name it is written is read from this row too: the stack may
-    have been handed over since the step began.
+    late changes nothing.
     """
-    rows = Stack.objects.select_for_update(of=("self",)).select_related(
-        "host", "owner", "deployed"
-    )
-    stack = rows.filter(pk=lease.stack_id, lease_token=lease.token).first()
-    if stack is None:
+    rows = Stack.objects.filter(pk=lease.stack_id, lease_token=lease.token)
+    if not rows.update(lease_until=now + span):
         raise LeaseLost
-    Stack.objects.filter(pk=stack.pk).update(lease_until=now + LEASE)
-    return stack
 
 
 def hold_for_git(lease: Lease, now: datetime) -> None:
     """Before a step that talks to a repository: that may take its time."""
-    rows = Stack.objects.filter(pk=lease.stack_id, lease_token=lease.token)
     longest = timedelta(seconds=_GIT_TIMES * settings.TRAILER_GIT_TIMEOUT)
-    if not rows.update(lease_until=now + max(LEASE, longest)):
-        raise LeaseLost
+    hold(lease, now, span=max(LEASE, longest))
 
 
 def leases_forget() -> None:

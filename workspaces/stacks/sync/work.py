@@ -74,14 +74,23 @@ class Work:
         return Sync.objects.select_related("revision", "target").get(pk=self.sync_id)
 
     @contextmanager
-    def locked(self) -> Iterator[Stack]:
+    def held(self) -> Iterator[None]:
         """A transaction in which nobody else works on the stack; raises LeaseLost otherwise."""
         with transaction.atomic():
-            yield hold(self.lease, timezone.now())
+            hold(self.lease, timezone.now())
+            yield
             events.publish("stack", self.lease.stack_id)
 
+    @contextmanager
+    def locked(self) -> Iterator[Stack]:
+        """The same, with the stack's row. In whose name is written is read from it: the stack may
+        have been handed over since the step began."""
+        with self.held():
+            rows = Stack.objects.select_related("host", "owner", "deployed")
+            yield rows.get(pk=self.lease.stack_id)
+
     def set(self, **columns: Any) -> None:
-        """Columns of the sync; inside `locked`."""
+        """Columns of the sync; inside `held` or `locked`."""
         Sync.objects.filter(pk=self.sync_id).update(**columns)
 
     def set_stack(self, **columns: Any) -> None:
@@ -90,6 +99,6 @@ class Work:
     def log(self, sentence: str) -> None:
         """One line; a log that is long enough already takes no more."""
         line = f"{timezone.now():%H:%M:%S} {sentence[:_LINE_LIMIT]}\n"
-        with self.locked():
+        with self.held():
             rows = Sync.objects.filter(pk=self.sync_id).annotate(size=Length("log"))
             rows.filter(size__lt=_LOG_LIMIT).update(log=Concat(F("log"), Value(line)))
