@@ -5,7 +5,7 @@ VENV := .venv/bin
 # Without its compiled files every start of pytest takes seconds longer.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test check types style rules bench deployed long pictures lock
+.PHONY: run test check types style rules compiled bench deployed long pictures lock
 
 run:
 	@$(PYTHON) deploy/setup.py run
@@ -14,7 +14,7 @@ run:
 # The types of `check` are checked beside the tests that leave a core free.
 test:
 	@$(PYTHON) deploy/setup.py test
-	@$(MAKE) --no-print-directory -j2 style rules
+	@$(MAKE) --no-print-directory -j3 style rules compiled
 	$(VENV)/python -m tests.ground.suites
 
 check:
@@ -41,6 +41,10 @@ rules:
 	@$(SEMGREP) --test deploy/semgrep
 	@$(SEMGREP) --error --strict --no-git-ignore --config=deploy/semgrep --exclude=deploy/semgrep --exclude=migrations \
 		agent trailer hosts images workspaces deploy manage.py templates static/js
+
+# Every test and what it loads, once: the workers begin together, and each would compile all of it.
+compiled:
+	@$(VENV)/pytest --collect-only -qq tests >.venv/collected.log 2>&1 || { cat .venv/collected.log; exit 1; }
 
 bench:
 	@$(PYTHON) deploy/setup.py test

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 class FakeImages(ABC):
     """`registry` maps a reference to the image id that a pull would bring (or that a push left).
-    `commits` is what a commit does: "at once", "held" until `let_commit`, "daemon dies", or "daemon
-    dies over the name" of the image it has made."""
+    `commits` is what a commit does: "at once", "held" until `let_commit`, "daemon dies", or
+    "daemon dies over the name" of the image it has made."""
 
     containers: dict[str, ObservedContainer]
 
