@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.scenario import User
 from tests.e2e.sockets import SessionSocket
 from tests.e2e.terminal_scene import agent_of, commands, gone, made_user, opener
+from tests.ground.size import TERMINALS
 from tests.ground.wait import always, eventually
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def test_nothing_stays_of_terminals_that_are_flooded_cut_left_and_worn(
 ) -> None:
     a_tab_that_does_not_read_grows_nobody_and_slows_nobody(user, engine_client)
     a_cut_terminal_waits_for_its_user_and_for_nobody_else(user, engine_client)
-    two_hundred_terminals_leave_no_process_no_exec_no_thread_and_no_file(user, engine_client)
+    many_terminals_leave_no_process_no_exec_no_thread_and_no_file(user, engine_client)
 
 
 def a_tab_that_does_not_read_grows_nobody_and_slows_nobody(
@@ -112,7 +113,7 @@ def a_cut_terminal_waits_for_its_user_and_for_nobody_else(
         gone(engine_client, "held", "sleep 2002", 10)
 
 
-def two_hundred_terminals_leave_no_process_no_exec_no_thread_and_no_file(
+def many_terminals_leave_no_process_no_exec_no_thread_and_no_file(
     user: User, engine_client: docker.DockerClient
 ) -> None:
     trailer = user.trailer
@@ -125,7 +126,7 @@ def two_hundred_terminals_leave_no_process_no_exec_no_thread_and_no_file(
             if number % 10 == 0:
                 socket.type(f"sleep {5000 + number} & echo begun-$((1+1))\n")
                 socket.sees("begun-2")
-            if number >= 196:
+            if number >= TERMINALS - 4:
                 socket.cut()
 
     def settled() -> bool:
@@ -136,7 +137,7 @@ def two_hundred_terminals_leave_no_process_no_exec_no_thread_and_no_file(
         list(pool.map(cycle, range(20)))
         eventually(settled, 10, "execs stay")
         threads, files = agent.num_threads(), agent.num_fds()
-        list(pool.map(cycle, range(20, 200)))
+        list(pool.map(cycle, range(20, TERMINALS)))
     gone(engine_client, "worn", "sleep 5", 10)
     eventually(settled, 10, "execs stay")
     eventually(lambda: agent.num_threads() <= threads + 2, 10, "threads stay")

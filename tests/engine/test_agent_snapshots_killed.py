@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from tests.ground.fixtures_engine import EngineFactory
 
 REF = naming.build_ref("i-snap")
-MEGABYTES = 300
+MEGABYTES = 100
 SECRET = "hunter2-secret"
-# Seconds after the container was paused; a commit of that size takes some seconds.
-MOMENTS = [0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.2, 3.0]
+# Seconds after the container was paused; a commit of that size takes about one.
+MOMENTS = [0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0]
 
 
 class Killing:
@@ -152,7 +152,7 @@ def test_an_engine_killed_in_the_middle_leaves_no_paused_container(
     with closing(engine.client()) as client:
         killing = Killing(engine, client, tmp_path)
         try:
-            for moment in (0.0, 0.4, 1.0, 2.0):
+            for moment in (0.0, 0.15, 0.35, 0.7):
                 build_id = killing.begin()
                 threading.Event().wait(moment)
                 engine.kill9()
@@ -168,7 +168,7 @@ def test_both_killed_at_once(engine_factory: EngineFactory, tmp_path: Path) -> N
     with closing(engine.client()) as client:
         killing = Killing(engine, client, tmp_path)
         try:
-            for moment in (0.1, 1.0):
+            for moment in (0.05, 0.35):
                 build_id = killing.begin()
                 threading.Event().wait(moment)
                 killing.kill_agent()

@@ -13,7 +13,7 @@ from tests.agent.documents import tombstone
 from tests.agent.fake_server import HOST_ID, HOST_KEY
 from tests.engine.agent_inside import AgentInside, silent
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
-from tests.ground.size import IDLE_CYCLES
+from tests.ground.size import IDLE_CYCLES, IDLE_WORKSPACES
 
 if TYPE_CHECKING:
     import docker
@@ -265,13 +265,13 @@ def test_an_image_that_was_here_before_is_not_removed_with_its_image_row(
 
 # A thousand take over a minute alone, four beside other suites.
 @pytest.mark.timeout(900)
-def test_cycle_after_cycle_over_fifty_workspaces_changes_nothing(
+def test_cycle_after_cycle_over_many_workspaces_changes_nothing(
     host: DesiredHost, agent: AgentInside, proxy: DockerApiProxy
 ) -> None:
     with host.one_edit():
         host.network("lan")
         host.volume("data")
-        for number in range(50):
+        for number in range(IDLE_WORKSPACES):
             host.workspace(
                 f"w{number}",
                 network_ids=("n-lan",) if number % 2 else (),

@@ -13,5 +13,9 @@ KILL_MOMENTS = tuple(Moment) if LONG else (Moment.BEFORE_FORWARD, Moment.AFTER_E
 OVERSEER_BEFORE = 9 if LONG else 1
 # Every hundredth looks at everything.
 IDLE_CYCLES = 1000 if LONG else 200
+# One of every kind that the test makes is among the first.
+IDLE_WORKSPACES = 50 if LONG else 16
+# Opened and closed, four at a time; one that stays shows as well as three.
+TERMINALS = 200 if LONG else 80
 # Of PostgreSQL and Redis each, while three writers write.
 SERVICE_KILLS = 10 if LONG else 1
