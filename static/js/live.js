@@ -13,6 +13,7 @@ const LONGEST_WAIT_MS = 15_000;
 const BANNER_AFTER_MS = 1500;
 const REFRESH_AFTER_MS = 250;
 const SHORTEST_PAUSE_MS = 1000;
+const AFTER_ERROR_MS = 3000;
 const NOT_SIGNED_IN = 4401;
 const PARTS = "[data-live-list], [data-follows], [data-part]";
 
@@ -44,6 +45,12 @@ export function startLive() {
   document.addEventListener("htmx:sendError", (event) => {
     if (event.target.matches(PARTS)) {
       refresh(event.target);
+    }
+  });
+  // As while the web processes of a deployment are exchanged, which the socket does not notice.
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.target.matches(PARTS) && event.detail.xhr.status >= 500) {
+      refresh(event.target, { pause: AFTER_ERROR_MS });
     }
   });
   // Opened while the answer was on its way: it waits, like a refresh that has not begun.
@@ -289,8 +296,9 @@ function later(selector, pause) {
   const draw = () => {
     refreshes.delete(selector);
     const part = document.querySelector(selector);
-    // A dialog that somebody fills in is not taken away.
-    if (part?.classList.contains("htmx-request") || part?.querySelector("dialog[open]")) {
+    // What was only just put in hears nothing yet. A dialog that somebody fills in is not taken away.
+    const isDeaf = part?.classList.contains("htmx-request") || part?.closest(".htmx-added");
+    if (isDeaf || part?.querySelector("dialog[open]")) {
       later(selector, REFRESH_AFTER_MS);
     } else if (part) {
       refreshed.set(selector, performance.now());

@@ -32,6 +32,41 @@ def assert_not_reloaded(page: Page) -> None:
     assert page.evaluate("window.notReloaded === true")
 
 
+def test_a_change_in_the_moment_in_which_facts_are_drawn_is_drawn_too(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page = signed_in
+    workspace = agent.workspace()
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
+    shown = badge(page, "workspace", workspace)
+    agent.says_workspace(workspace, "starting")
+    expect(shown).to_have_text("Starting")
+    # What htmx has put in hears nothing before it is settled; that moment is longer here.
+    page.evaluate("htmx.config.defaultSettleDelay = 1500")
+    agent.says_workspace(workspace, "deploying")
+    page.locator("[data-follows].htmx-added [data-usage]").first.wait_for(state="attached")
+    agent.says_workspace(workspace, "running", container_id="f" * 64)
+    expect(shown).to_have_text("Running")
+    expect(page.get_by_text("f" * 12, exact=True)).to_be_visible()
+
+
+def test_facts_that_could_not_be_fetched_are_fetched_again(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page = signed_in
+    workspace = agent.workspace()
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
+    shown = badge(page, "workspace", workspace)
+    agent.says_workspace(workspace, "deploying")
+    expect(shown).to_have_text("Deploying")
+    page.route("**/*part=facts", lambda route: route.fulfill(status=502))
+    with page.expect_response("**/*part=facts"):
+        agent.says_workspace(workspace, "running", container_id="f" * 64)
+    expect(shown).to_have_text("Running")
+    page.unroute("**/*part=facts")
+    expect(page.get_by_text("f" * 12, exact=True)).to_be_visible()
+
+
 def test_the_badge_message_and_buttons_follow_the_agent(
     signed_in: Page, agent: PretendAgent, page_errors: list[str]
 ) -> None:

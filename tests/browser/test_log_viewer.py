@@ -128,7 +128,8 @@ def test_lines_that_come_after_the_end_are_shown_without_a_reload(
     expect(state).to_have_text("live")
     log.write("late\n")
     expect(state).to_have_text("complete")
-    assert text_of(shown) == "early\nlate\n"
+    # Lines are drawn ten times a second at most.
+    expect(shown).to_have_text("early\nlate\n")
     # And what nobody expected any more is fetched all the same.
     log.write("later still\n")
     expect(shown).to_have_text("early\nlate\nlater still\n")
