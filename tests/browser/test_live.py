@@ -32,15 +32,21 @@ def assert_not_reloaded(page: Page) -> None:
     assert page.evaluate("window.notReloaded === true")
 
 
+def starting(page: Page, agent: PretendAgent) -> tuple[dict[str, str], Locator]:
+    """A workspace on its page, which is live: it follows."""
+    workspace = agent.workspace()
+    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
+    agent.says_workspace(workspace, "starting")
+    shown = badge(page, "workspace", workspace)
+    expect(shown).to_have_text("Starting")
+    return workspace, shown
+
+
 def test_a_change_in_the_moment_in_which_facts_are_drawn_is_drawn_too(
     signed_in: Page, agent: PretendAgent
 ) -> None:
     page = signed_in
-    workspace = agent.workspace()
-    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
-    shown = badge(page, "workspace", workspace)
-    agent.says_workspace(workspace, "starting")
-    expect(shown).to_have_text("Starting")
+    workspace, shown = starting(page, agent)
     # What htmx has put in hears nothing before it is settled; that moment is longer here.
     page.evaluate("htmx.config.defaultSettleDelay = 1500")
     agent.says_workspace(workspace, "deploying")
@@ -54,11 +60,7 @@ def test_facts_that_could_not_be_fetched_are_fetched_again(
     signed_in: Page, agent: PretendAgent
 ) -> None:
     page = signed_in
-    workspace = agent.workspace()
-    page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
-    shown = badge(page, "workspace", workspace)
-    agent.says_workspace(workspace, "deploying")
-    expect(shown).to_have_text("Deploying")
+    workspace, shown = starting(page, agent)
     page.route("**/*part=facts", lambda route: route.fulfill(status=502))
     with page.expect_response("**/*part=facts"):
         agent.says_workspace(workspace, "running", container_id="f" * 64)
