@@ -66,6 +66,15 @@ class SignedRedisChannelLayer(RedisChannelLayer):  # type: ignore[misc]
         self._dropped = 0
         self._warn_at = 0.0
 
+    async def send(self, channel: str, message: dict[str, Any]) -> None:
+        """Whoever was cancelled meanwhile learns it: a download went on to its end after its
+        visitor's grant was gone. One that sends while it clears up was cancelled before."""
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        await super().send(channel, message)
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
+
     async def receive(self, channel: str) -> Any:
         """The next message of a channel of this process. Raises what Redis' client raises when
         the list can't be read: memberships of groups may be gone, too."""

@@ -129,6 +129,35 @@ async def test_a_layer_can_be_closed_in_whatever_moment_of_a_read(redis_url: str
             await own.close_pools()
 
 
+async def test_who_is_cancelled_while_it_sends_learns_it(
+    layer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when redis-py swallows it."""
+
+    async def swallow(self: Any, channel: str, message: Any) -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            return
+
+    async def clear_up() -> None:
+        try:
+            await layer.send("a!b", {"type": "x"})
+        finally:
+            monkeypatch.undo()
+            await layer.send("a!b", {"type": "x"})
+            cleared.append(True)
+
+    cleared: list[bool] = []
+    monkeypatch.setattr(redis_layer.RedisChannelLayer, "send", swallow)
+    task = asyncio.create_task(clear_up())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cleared == [True]
+
+
 async def test_a_second_loop_is_refused_while_the_first_one_reads(layer: Any) -> None:
     """Each would be handed messages of the other one."""
     reader = asyncio.create_task(layer.receive(await layer.new_channel()))
