@@ -149,7 +149,7 @@ async def test_who_is_cancelled_while_it_sends_learns_it(
             cleared.append(True)
 
     cleared: list[bool] = []
-    monkeypatch.setattr(redis_layer.RedisChannelLayer, "send", swallow)
+    monkeypatch.setattr(SignedRedisChannelLayer.__mro__[1], "send", swallow)
     task = asyncio.create_task(clear_up())
     await asyncio.sleep(0)
     task.cancel()
