@@ -11,6 +11,9 @@ TESTS = Path(__file__).resolve().parents[1]
 # Measured, and too long for every run: commands of their own.
 NOT_SUITES = ("ground", "bench", "deployed")
 
+# How pytest's summary begins a line about a test that did not pass.
+FAILURES = ("FAILED ", "ERROR ")
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -75,6 +78,7 @@ class Result:
     name: str
     passed: bool
     seconds: float
+    failures: tuple[str, ...] = ()
 
 
 def test_files(folder: Path) -> list[Path]:
@@ -104,9 +108,13 @@ def run_suite(suite: Suite) -> Result:
         errors="replace",
     ) as running:
         assert running.stdout is not None
+        failures = []
         for line in running.stdout:
             print(f"{suite.name:8}| {line}", end="", flush=True)
-    return Result(suite.name, running.returncode == 0, time.monotonic() - started)
+            if line.startswith(FAILURES):
+                failures.append(line.rstrip())
+    passed = running.returncode == 0
+    return Result(suite.name, passed, time.monotonic() - started, tuple(failures))
 
 
 def run_phase(lanes: list[list[Suite]]) -> list[Result]:
@@ -114,6 +122,16 @@ def run_phase(lanes: list[list[Suite]]) -> list[Result]:
     with ThreadPoolExecutor(len(lanes)) as pool:
         results = pool.map(lambda lane: [run_suite(suite) for suite in lane], lanes)
         return [result for lane in results for result in lane]
+
+
+def told(results: list[Result]) -> list[str]:
+    """Say how each suite went, and last which tests failed: often only the end of a run's output
+    is kept."""
+    lines = [
+        f"{result.name:10} {'passed' if result.passed else 'FAILED'} ({result.seconds:.1f} s)"
+        for result in results
+    ]
+    return lines + [line[:300] for result in results for line in result.failures]
 
 
 def main(names: list[str]) -> int:
@@ -131,9 +149,7 @@ def main(names: list[str]) -> int:
         lanes = [[suite for suite in lane if not names or suite.name in names] for lane in phase]
         results += run_phase(lanes)
     print()
-    for result in results:
-        outcome = "passed" if result.passed else "FAILED"
-        print(f"{result.name:10} {outcome} ({result.seconds:.1f} s)")
+    print("\n".join(told(results)))
     return 0 if results and all(result.passed for result in results) else 1
 
 
