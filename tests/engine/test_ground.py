@@ -2,11 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from pathlib import Path
 
 import docker
 import pytest
 import requests
 
+from tests.ground import hostnet
 from tests.ground.engine import PrivateEngine
 from tests.ground.fixtures_engine import EngineFactory
 from tests.ground.hostnet import HIGHEST_NUMBER, HostNumber, sweep_leftovers
@@ -105,6 +107,19 @@ class TestEngine:
         with closing(host.client()) as client:
             client.api.import_image_from_data(b"\0" * 1024, repository="empty", tag="1")
         destroy_and_check(host)
+
+    def test_what_an_engine_removes_leaves_room_for_one_that_is_just_beginning(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(hostnet, "BASE", tmp_path / "hosts")
+        host = HostNumber.take()
+        assert host is not None
+        host.folder.mkdir(parents=True)
+        hostnet.remove_all_traces(host)
+        host.claim.close()
+        assert not host.folder.exists()
+        # Another process may have found it a moment ago, and make its own folder in it now.
+        assert (tmp_path / "hosts").is_dir()
 
     def test_an_engine_with_running_and_paused_containers_leaves_no_trace(
         self, engine_factory: EngineFactory

@@ -159,9 +159,8 @@ def remove_all_traces(host: HostNumber) -> None:
         for folder, _, _ in os.walk(cgroup, topdown=False):
             with suppress(OSError):
                 Path(folder).rmdir()
+    # The folder above stays: another run may be about to make its own in it.
     shutil.rmtree(host.folder, ignore_errors=True)
-    with suppress(OSError):
-        BASE.rmdir()
 
 
 def traces_of(host: HostNumber) -> list[str]:
