@@ -1,6 +1,7 @@
 """Docker Compose 2: this machine's own, or that of Debian 13, kept in the temporary folder."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from tests.ground.process import run
 
 _PLUGINS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 _KEPT = Path(tempfile.gettempdir()) / "trailer-test-docker-compose"
-_NEWER_DEBIAN = "deb http://deb.debian.org/debian trixie main\n"
+_NEWER_DEBIAN = "trixie"
 
 
 @cache
@@ -38,7 +39,7 @@ def _fetched() -> Path:
     at once never start half a program."""
     with tempfile.TemporaryDirectory(dir=_KEPT.parent) as name:
         folder = Path(name)
-        (folder / "sources.list").write_text(_NEWER_DEBIAN)
+        (folder / "sources.list").write_text(f"deb {_mirror()} {_NEWER_DEBIAN} main\n")
         (folder / "lists/partial").mkdir(parents=True)
         (folder / "cache/archives/partial").mkdir(parents=True)
         settings = {
@@ -55,3 +56,12 @@ def _fetched() -> Path:
         run("dpkg", "-x", package, folder / "unpacked")
         (folder / "unpacked/usr/libexec/docker/cli-plugins/docker-compose").rename(_KEPT)
     return _KEPT
+
+
+def _mirror() -> str:
+    """Where this machine has its own release of Debian from."""
+    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    known = run("apt-get", "indextargets", "--format", "$(RELEASE) $(REPO_URI)").splitlines()
+    found = {line.removeprefix(f"{release} ") for line in known if line.startswith(f"{release} ")}
+    assert found, f"apt knows no source of Debian's release {release}"
+    return min(found)
