@@ -17,7 +17,7 @@ from channels_redis.utils import decode_hosts
 from cryptography.fernet import InvalidToken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,16 @@ def _is_to_end() -> bool:
     comes in the moment of its success: a task could outlive its loop's end."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def _telling(sending: Awaitable[None]) -> None:
+    """Whoever was cancelled meanwhile learns it: a download went on to its end after its
+    visitor's grant was gone. One that sends while it clears up was cancelled before."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    await sending
+    if task and task.cancelling() > before:
+        raise asyncio.CancelledError
 
 
 class _Inbox(BoundedQueue):  # type: ignore[misc]
@@ -67,13 +77,16 @@ class SignedRedisChannelLayer(RedisChannelLayer):  # type: ignore[misc]
         self._warn_at = 0.0
 
     async def send(self, channel: str, message: dict[str, Any]) -> None:
-        """Whoever was cancelled meanwhile learns it: a download went on to its end after its
-        visitor's grant was gone. One that sends while it clears up was cancelled before."""
-        task = asyncio.current_task()
-        before = task.cancelling() if task else 0
-        await super().send(channel, message)
-        if task and task.cancelling() > before:
-            raise asyncio.CancelledError
+        await _telling(super().send(channel, message))
+
+    async def group_add(self, group: str, channel: str) -> None:
+        await _telling(super().group_add(group, channel))
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        await _telling(super().group_discard(group, channel))
+
+    async def group_send(self, group: str, message: dict[str, Any]) -> None:
+        await _telling(super().group_send(group, message))
 
     async def receive(self, channel: str) -> Any:
         """The next message of a channel of this process. Raises what Redis' client raises when

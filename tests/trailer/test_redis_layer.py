@@ -129,12 +129,21 @@ async def test_a_layer_can_be_closed_in_whatever_moment_of_a_read(redis_url: str
             await own.close_pools()
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("send", ("a!b", {"type": "x"})),
+        ("group_send", ("all", {"type": "x"})),
+        ("group_add", ("all", "a!b")),
+        ("group_discard", ("all", "a!b")),
+    ],
+)
 async def test_who_is_cancelled_while_it_sends_learns_it(
-    layer: Any, monkeypatch: pytest.MonkeyPatch
+    layer: Any, monkeypatch: pytest.MonkeyPatch, call: str, words: tuple[Any, ...]
 ) -> None:
     """As when redis-py swallows it."""
 
-    async def swallow(self: Any, channel: str, message: Any) -> None:
+    async def swallow(self: Any, *_: Any) -> None:
         try:
             await asyncio.sleep(30)
         except asyncio.CancelledError:
@@ -142,14 +151,14 @@ async def test_who_is_cancelled_while_it_sends_learns_it(
 
     async def clear_up() -> None:
         try:
-            await layer.send("a!b", {"type": "x"})
+            await getattr(layer, call)(*words)
         finally:
             monkeypatch.undo()
-            await layer.send("a!b", {"type": "x"})
+            await getattr(layer, call)(*words)
             cleared.append(True)
 
     cleared: list[bool] = []
-    monkeypatch.setattr(SignedRedisChannelLayer.__mro__[1], "send", swallow)
+    monkeypatch.setattr(SignedRedisChannelLayer.__mro__[1], call, swallow)
     task = asyncio.create_task(clear_up())
     await asyncio.sleep(0)
     task.cancel()
