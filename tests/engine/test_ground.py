@@ -1,5 +1,7 @@
 """Proof that the tests' own ground holds: engines, images, registries, several hosts."""
 
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -77,6 +79,26 @@ class TestEngine:
                 "running",
                 started,
             )
+
+    def test_an_engine_starts_whoever_has_the_number_of_the_killed_one(
+        self, engine_factory: EngineFactory
+    ) -> None:
+        host = engine_factory()
+        host.kill9()
+        for name in ("d.pid", "exec/containerd/containerd.pid"):
+            (host.folder / name).write_text(str(os.getpid()))
+        host.start()
+        assert host.pid != os.getpid()
+
+    def test_an_engine_that_a_test_kills_itself_is_waited_for(
+        self, engine_factory: EngineFactory
+    ) -> None:
+        host = engine_factory()
+        killed = host.pid
+        os.kill(killed, signal.SIGKILL)
+        host.start()
+        assert host.pid != killed
+        assert host.answers()
 
     def test_a_frozen_engine_does_not_answer_until_it_is_thawed(
         self, clean_engine: PrivateEngine

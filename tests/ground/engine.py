@@ -87,7 +87,11 @@ class PrivateEngine:
 
     def start(self) -> None:
         """Start dockerd and wait until it answers."""
+        # A killed one has its number until it is waited for, whoever killed it.
+        self._wait_for_end()
         self._wait_for_containerd_to_end()
+        # Then the number is anybody's, and a new dockerd would take that for a sign of life.
+        (self.folder / "d.pid").unlink(missing_ok=True)
         # The hostname belongs to the engine's own UTS namespace, so that hosts can be told apart.
         set_name_and_start = 'hostname "$0" && exec "$@"'
         command = ["unshare", "--uts", "sh", "-c", set_name_and_start, self.hostname, "dockerd"]
@@ -217,11 +221,12 @@ class PrivateEngine:
         pidfile = self.folder / "exec/containerd/containerd.pid"
         if not pidfile.exists():
             return
-        status = Path(f"/proc/{pidfile.read_text().strip()}/stat")
+        command = Path(f"/proc/{pidfile.read_text().strip()}/cmdline")
 
         def is_gone() -> bool:
+            """Its number may be another program's by now; one that has ended has no command."""
             try:
-                return status.read_text().rpartition(")")[2].split()[0] == "Z"
+                return str(self.folder) not in command.read_text()
             except OSError:
                 return True
 
