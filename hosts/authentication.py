@@ -26,11 +26,16 @@ def host_for_bearer(authorization: str) -> Host:
 
 def agent_for_bearer(authorization: str) -> AgentToken:
     """The token in use. One that is used for the first time ends the one before it."""
-    keyword, _, key = authorization.partition(" ")
-    token = live_agent_token(key.strip()) if keyword == "Bearer" and key else None
+    key = bearer_key(authorization)
+    token = live_agent_token(key) if key else None
     if token is None or (token.is_unused and not agent_token_first_use(token)):
         raise AgentRefused("This agent token is unknown or revoked. Enrol the host again.")
     return token
+
+
+def bearer_key(authorization: str) -> str:
+    keyword, _, key = authorization.partition(" ")
+    return key.strip() if keyword == "Bearer" else ""
 
 
 def require_epoch(host: Host, epoch: int) -> None:

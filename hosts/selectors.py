@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db.models import F
 
 from agent.protocol.prerequisites import ROUTER_NETWORK
 from agent.protocol.state import HostSettings, MetricsSettings, NvidiaSettings, RouterSettings
@@ -37,6 +38,19 @@ def live_agent_token(token: str) -> AgentToken | None:
         .filter(digest=secrets.digest(token), revoked_at__isnull=True)
         .first()
     )
+
+
+def holds_newest_document(*, token: str, epoch: int, etag: str) -> bool:
+    """All that a poll wants to know while nothing changes, in one look-up of a few columns: the
+    token is live and in use, its session the newest, its document the present one."""
+    return AgentToken.objects.filter(
+        digest=secrets.digest(token),
+        revoked_at__isnull=True,
+        is_unused=False,
+        host__epoch=epoch,
+        host__document__etag=etag,
+        host__document__version=F("host__desired_version"),
+    ).exists()
 
 
 def host_of_agent(token: str) -> Host | None:

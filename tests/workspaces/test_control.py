@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import msgspec
 import pytest
 from django.test import Client
 
 from agent.protocol.report import (
     Leftover,
     LeftoversReport,
-    Report,
-    TombstoneDone,
     WorkspaceStatus,
 )
 from agent.protocol.state import decode_state
-from hosts.choices import TombstoneKind
-from hosts.models import Host, HostDocument, Tombstone
-from hosts.services.desired import host_desired_changed, tombstone_create
+from hosts.models import HostDocument
 from tests.factories import (
     api_client,
     make_admin,
-    make_agent_token,
     make_host,
     make_image,
     make_network,
@@ -33,50 +27,15 @@ from tests.factories import (
     make_volume,
     make_workspace,
 )
+from tests.workspaces.agent_client import BASE, AgentClient, etag_of
 from workspaces.models import EnvVar, Mount, Port
 
-if TYPE_CHECKING:
-    from django.http import HttpResponse
-    from pytest_django import DjangoAssertNumQueries
-
 pytestmark = pytest.mark.django_db
-BASE = "/api/agent/v1"
-
-
-class AgentClient:
-    """Speaks the protocol as one host's agent."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.token = make_agent_token(host)
-        self.epoch = host.epoch
-        self.client = Client()
-
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token}", "Trailer-Epoch": str(self.epoch)}
-
-    def get_state(self, etag: str = "") -> Any:
-        return self.client.get(
-            f"{BASE}/state", headers={**self.headers(), "If-None-Match": f'"{etag}"'}
-        )
-
-    def post(self, path: str, body: Any) -> Any:
-        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        return self.client.post(
-            f"{BASE}/{path}", data=data, content_type="application/json", headers=self.headers()
-        )
-
-    def report(self, *items: Any) -> Any:
-        return self.post("report", Report(epoch=self.epoch, items=items))
 
 
 @pytest.fixture
 def agent() -> AgentClient:
     return AgentClient(make_host())
-
-
-def _etag(response: HttpResponse) -> str:
-    return response.headers["ETag"].strip('"')
 
 
 def test_the_document_holds_everything_of_its_own_host_and_nothing_of_another(
@@ -109,17 +68,6 @@ def test_the_document_holds_everything_of_its_own_host_and_nothing_of_another(
     assert state.settings.reconcile_interval == 10
 
 
-def test_an_unchanged_document_is_304_at_one_look_up(
-    agent: AgentClient, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    for _ in range(5):
-        make_workspace(agent.host)
-    etag = _etag(agent.get_state())
-    with django_assert_num_queries(2):  # the token with its host, the stored document's ETag
-        response = agent.get_state(etag)
-    assert (response.status_code, response.content) == (304, b"")
-
-
 def test_compiling_costs_the_same_queries_for_one_workspace_and_for_many(
     agent: AgentClient, django_assert_max_num_queries: Any
 ) -> None:
@@ -128,31 +76,6 @@ def test_compiling_costs_the_same_queries_for_one_workspace_and_for_many(
         Port.objects.create(workspace=workspace, container_port=80, host_port=9000 + number)
     with django_assert_max_num_queries(25):
         assert agent.get_state().status_code == 200
-
-
-def test_a_touched_but_equal_document_keeps_its_etag(agent: AgentClient) -> None:
-    etag = _etag(agent.get_state())
-    host_desired_changed(agent.host.id)
-    assert agent.get_state(etag).status_code == 304
-
-
-def test_a_changed_document_has_another_etag_and_carries_the_tombstone(
-    agent: AgentClient,
-) -> None:
-    etag = _etag(agent.get_state())
-    gone = uuid.uuid4()
-    tombstone_create(
-        host_id=agent.host.id, kind=TombstoneKind.WORKSPACE, object_id=gone, name="trailer-x"
-    )
-    response = agent.get_state(etag)
-    assert response.status_code == 200
-    (tombstone,) = decode_state(response.content).tombstones
-    assert (tombstone.object_id, tombstone.name) == (str(gone), "trailer-x")
-
-    done = agent.report(TombstoneDone(seq=1, tombstone_id=tombstone.id))
-    assert done.json()["accepted"] == [1]
-    assert not Tombstone.objects.exists()
-    assert agent.get_state(etag).status_code == 304
 
 
 def test_secrets_travel_to_the_agent_but_are_not_readable_in_the_stored_document(
@@ -179,9 +102,10 @@ def test_without_a_valid_agent_token_every_route_answers_401(token: str) -> None
 
 
 def test_a_new_session_fences_off_the_older_agent(agent: AgentClient) -> None:
+    etag = etag_of(agent.get_state())
     opened = agent.post("session", {"agent_version": "0.1.0", "protocol": 1})
     assert opened.json()["epoch"] == agent.epoch + 1
-    for answer in (agent.get_state(), agent.report()):
+    for answer in (agent.get_state(), agent.get_state(etag), agent.report()):
         assert (answer.status_code, answer.json()["code"]) == (409, "superseded")
     agent.epoch += 1
     assert agent.get_state().status_code == 200

@@ -24,8 +24,14 @@ from agent.protocol.session import (
     TokenReply,
     TokenRequest,
 )
-from hosts.authentication import agent_for_bearer, epoch_of, host_for_bearer, require_epoch
-from hosts.selectors import host_key, host_settings
+from hosts.authentication import (
+    agent_for_bearer,
+    bearer_key,
+    epoch_of,
+    host_for_bearer,
+    require_epoch,
+)
+from hosts.selectors import holds_newest_document, host_key, host_settings
 from hosts.services.enrolment import enrolment_redeem
 from hosts.services.sessions import host_session_open, next_beat
 from hosts.services.tokens import agent_token_is_due, agent_token_issue
@@ -113,9 +119,15 @@ def session(request: HttpRequest) -> HttpResponse:
 @_answering_errors
 @require_GET
 def state(request: HttpRequest) -> HttpResponse:
+    key = bearer_key(request.headers.get("Authorization", ""))
+    epoch = epoch_of(request.headers)
+    known = request.headers.get("If-None-Match", "").strip('"')
+    if known and holds_newest_document(token=key, epoch=epoch, etag=known):
+        return HttpResponse(status=304, headers={"ETag": f'"{known}"'})
+    # Whatever was not so, is found out and said by the longer way.
     host = _host(request)
-    require_epoch(host, epoch_of(request.headers))
-    document = document_for(host.id, request.headers.get("If-None-Match", "").strip('"'))
+    require_epoch(host, epoch)
+    document = document_for(host.id, known)
     if document.body is None:
         response = HttpResponse(status=304)
     else:
