@@ -140,6 +140,7 @@ TEMPLATES: list[dict[str, Any]] = [
 DATABASE_URL = env.str("DATABASE_URL", default=f"sqlite:///{TRAILER_DATA_DIR / 'trailer.sqlite3'}")
 DATABASES: dict[str, dict[str, Any]] = {"default": environ.Env.db_url_config(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["ENGINE"] = "trailer.sqlite"
     # IMMEDIATE: a read-then-write transaction in the default mode fails at once under load,
     # whatever the busy timeout says.
     DATABASES["default"]["OPTIONS"] = {
