@@ -192,17 +192,18 @@ class DockerSessions:
 
     def _end_inside(self, record: ExecRecord, *, lives: bool) -> bool:
         """As root, and once more as the container's own user: either may lack the right."""
-        if not self._signal_inside(record, "HUP", "0", lives=lives):
+        if self._signalled(record, "HUP", "0", lives=lives) == 0:
             return True
         clock.sleep(0.2)
         for turn in range(_END_TRIES):
             user = "" if turn else "0"
-            if not self._signal_inside(record, "KILL", user, lives=lives):
+            if self._signalled(record, "KILL", user, lives=lives) == 0:
                 return True
             clock.sleep(0.1)
-        return not self._signal_inside(record, "KILL", "0", lives=lives)
+        return self._signalled(record, "KILL", "0", lives=lives) == 0
 
-    def _signal_inside(self, record: ExecRecord, number: str, user: str, *, lives: bool) -> int:
+    def _signalled(self, record: ExecRecord, number: str, user: str, *, lives: bool) -> int | None:
+        """How many were found; None where the engine has not said it, which proves nothing."""
         lives = lives and bool(self._exec_state(record.exec_id).get("Running"))
         word = "alive" if lives else "gone"
         command = ["sh", "-c", process_sessions.SCRIPT, "sh", str(record.inner_pid), number, word]
@@ -210,7 +211,7 @@ class DockerSessions:
             lambda api: api.exec_create(record.container_id, command, user=user)
         )
         output = bytes(self._engine.run(lambda api: api.exec_start(made["Id"]))).strip()
-        return int(output) if output.isdigit() else 0
+        return int(output) if output.isdigit() else None
 
     def _is_up(self, container_id: str) -> bool:
         try:

@@ -15,6 +15,7 @@ from agent.runtime.docker import DockerRuntime
 from agent.runtime.session_port import ExecRecord, LogRequest
 from tests.ground.engine import PrivateEngine
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
+from tests.ground.proxy import DockerApiProxy
 from tests.ground.wait import eventually
 
 BARE = "trailer-test/bare:1"
@@ -83,6 +84,20 @@ def test_every_process_of_a_terminal_ends_and_no_other(
         each.close()
     locked.reload()
     assert not locked.attrs["ExecIDs"]
+
+
+def test_an_answer_that_is_lost_does_not_count_as_nobody_left(
+    clean_engine: PrivateEngine, proxy: DockerApiProxy, locked: Container
+) -> None:
+    runtime = DockerRuntime({"DOCKER_HOST": proxy.url})
+    runtime.host_pids = False
+    deaf = ("sh", "-c", "trap '' HUP; echo up; sleep 300")
+    terminal = runtime.start_exec(str(locked.id), deaf, ignore)
+    assert terminal.read().startswith(b"up")
+    proxy.cut_stream("POST", "/exec/.*/start", after_bytes=0, times=2)
+    assert runtime.end_exec(terminal.record)
+    assert "sleep 300" not in commands(locked)
+    terminal.close()
 
 
 def test_a_shell_is_chosen_sized_and_answers(runtime: DockerRuntime, locked: Container) -> None:

@@ -125,7 +125,12 @@ class Exchange:
             await self._send(reply.raw + b"".join(parts))
             return
         await self._send(reply.raw)
-        left = self.rule.after_bytes if self.rule and fault is Fault.CUT_STREAM else None
+        await self._relay_parts(body)
+
+    async def _relay_parts(self, body: AsyncIterator[bytes]) -> None:
+        """Pass on what comes, up to where it is to be cut."""
+        is_cut = self.rule is not None and self.rule.fault is Fault.CUT_STREAM
+        left = self.rule.after_bytes if self.rule and is_cut else None
         async for part in body:
             await self._send(part if left is None else part[:left])
             if left is not None:
@@ -149,7 +154,7 @@ class Exchange:
 
         upward = asyncio.ensure_future(pass_input_on())
         try:
-            await _pump(read_until_closed(engine), self.writer)
+            await self._relay_parts(read_until_closed(engine))
         finally:
             upward.cancel()
 
