@@ -16,7 +16,7 @@ from hosts.models import AgentToken, Tombstone
 from hosts.services.desired import host_desired_changed, tombstone_create
 from hosts.services.tokens import agent_token_issue
 from tests.factories import make_host, make_workspace
-from tests.workspaces.agent_client import AgentClient, etag_of
+from tests.workspaces.agent_client import BASE, AgentClient, etag_of
 
 if TYPE_CHECKING:
     from pytest_django import DjangoAssertNumQueries
@@ -38,6 +38,15 @@ def test_an_unchanged_document_is_304_at_one_look_up(
     with django_assert_num_queries(1):
         response = agent.get_state(etag)
     assert (response.status_code, response.content) == (304, b"")
+
+
+@pytest.mark.parametrize("mark", ['"{}"', 'W/"{}"', '"{}-gzip"', "{}"])
+def test_a_proxy_that_compresses_does_not_make_the_document_a_new_one(
+    agent: AgentClient, mark: str
+) -> None:
+    etag = etag_of(agent.get_state())
+    headers = {**agent.headers(), "If-None-Match": mark.format(etag)}
+    assert agent.client.get(f"{BASE}/state", headers=headers).status_code == 304
 
 
 def test_a_touched_but_equal_document_keeps_itsetag_of(agent: AgentClient) -> None:

@@ -121,7 +121,7 @@ def session(request: HttpRequest) -> HttpResponse:
 def state(request: HttpRequest) -> HttpResponse:
     key = bearer_key(request.headers.get("Authorization", ""))
     epoch = epoch_of(request.headers)
-    known = request.headers.get("If-None-Match", "").strip('"')
+    known = _known_etag(request.headers.get("If-None-Match", ""))
     if known and holds_newest_document(token=key, epoch=epoch, etag=known):
         return HttpResponse(status=304, headers={"ETag": f'"{known}"'})
     # Whatever was not so, is found out and said by the longer way.
@@ -194,6 +194,11 @@ def build_log(request: HttpRequest, build_id: UUID) -> HttpResponse:
     if size < int(text):
         raise OffsetConflict(size)
     return JsonResponse({"offset": size})
+
+
+def _known_etag(header: str) -> str:
+    """Proxies that compress mark the document as a weak one (nginx), or as another (Apache)."""
+    return header.strip().removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
 def _host(request: HttpRequest) -> Host:
