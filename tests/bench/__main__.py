@@ -24,6 +24,7 @@ from tests.bench.samples import sampling_rows, storage_rows
 from tests.bench.sessions import session_rows
 from tests.bench.stack_polls import stack_rows
 from tests.bench.table import Row, render
+from tests.bench.web import web_rows
 from tests.ground.engine import PrivateEngine
 from tests.ground.hostnet import sweep_leftovers
 from tests.ground.images import ensure_images
@@ -34,7 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AT_REST = 100
-ALONE = {"planning": planning_rows, "stacks": stack_rows, "channels": channel_rows}
+ALONE = {
+    "planning": planning_rows,
+    "stacks": stack_rows,
+    "channels": channel_rows,
+    "web": web_rows,
+}
 ON_AN_ENGINE = ("product", "builds", "output", "sessions", "relay", "idle", "metrics")
 
 
@@ -100,6 +106,7 @@ def _product(engine: PrivateEngine, *, quick: bool) -> list[Row]:
             bench.deploy(1, rounds=3 if quick else 10, goal=1.5),
             bench.deploy(10, rounds=2 if quick else 5, goal=1.5),
             bench.deploy(50, rounds=1 if quick else 3, goal=1.15),
+            bench.deploy(100, rounds=1 if quick else 2, goal=1.15),
         ]
         others = bench.post_all([f"w{number}" for number in range(10)])
         for workspace in others:

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import multiprocessing
-import threading
-import time
-from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import requests
 
+from tests.bench.asking import Request, ask
 from tests.bench.table import Row, percentile
 
 if TYPE_CHECKING:
     from tests.e2e.scenario import User
     from tests.ground.server import RunningTrailer
 
-CONNECTIONS = 8
 AGENTS_PER_SECOND = 200.0
 
 
 def poll_rows(trailer: RunningTrailer, user: User, seconds: float) -> list[Row]:
     """A host of its own, with a session like any agent's; the real agent is not disturbed."""
-    headers = _session(trailer, user)
-    headers["If-None-Match"] = _etag(trailer, headers)
-    # The load comes from a process of its own: its threads must not wait for the bench's.
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        times = pool.submit(_load, trailer.url, headers, seconds).result(seconds + 60)
+    times = ask(trailer.url, poll_of(trailer, user), seconds)
     rate = len(times) / seconds
     return [
         Row("state polls (304), standalone server", rate, "requests/s"),
@@ -38,7 +28,8 @@ def poll_rows(trailer: RunningTrailer, user: User, seconds: float) -> list[Row]:
     ]
 
 
-def _session(trailer: RunningTrailer, user: User) -> dict[str, str]:
+def poll_of(trailer: RunningTrailer, user: User) -> Request:
+    """What the agent of a new host asks again and again."""
     host = user.post("/hosts/", {"name": "polled"}, status=201)
     token = user.post(f"/hosts/{host['id']}/enrolment/", status=201)["token"]
     base = f"{trailer.url}/api/agent/v1"
@@ -46,37 +37,11 @@ def _session(trailer: RunningTrailer, user: User) -> dict[str, str]:
     headers = {"Authorization": f"Bearer {enrolled['token']}", "Trailer-Protocol": "1"}
     body = {"agent_version": "bench", "protocol": 1}
     session = requests.post(f"{base}/session", json=body, headers=headers, timeout=10).json()
-    return {**headers, "Trailer-Epoch": str(session["epoch"])}
-
-
-def _etag(trailer: RunningTrailer, headers: dict[str, str]) -> str:
-    reply = requests.get(f"{trailer.url}/api/agent/v1/state", headers=headers, timeout=10)
+    headers["Trailer-Epoch"] = str(session["epoch"])
+    # As it is: what stands in front of a deployment gives a compressed answer another mark.
+    headers["Accept-Encoding"] = "identity"
+    reply = requests.get(f"{base}/state", headers=headers, timeout=10)
     assert reply.status_code == 200, reply.text
     json.loads(reply.content)
-    return reply.headers["ETag"]
-
-
-def _load(url: str, headers: dict[str, str], seconds: float) -> list[float]:
-    times: list[float] = []
-    threads = [
-        threading.Thread(target=_ask, args=(url, headers, seconds, times))
-        for _ in range(CONNECTIONS)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return times
-
-
-def _ask(url: str, headers: dict[str, str], seconds: float, times: list[float]) -> None:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        begun = time.monotonic()
-        connection.request("GET", "/api/agent/v1/state", headers=headers)
-        reply = connection.getresponse()
-        reply.read()
-        assert reply.status == 304, reply.status
-        times.append(time.monotonic() - begun)
-    connection.close()
+    headers["If-None-Match"] = reply.headers["ETag"]
+    return Request("/api/agent/v1/state", headers, 304)
