@@ -82,7 +82,7 @@ class ProductBench:
     def _deploy_raw(self, names: list[str]) -> float:
         begun = time.monotonic()
         self.raw.each(names, self.raw.deploy)
-        self.raw.wait(lambda: set(names) <= set(self.raw.running()))
+        self.raw.wait_for_starts(set(names))
         seconds = time.monotonic() - begun
         self.raw.each(names, self.raw.remove)
         return seconds
@@ -91,7 +91,7 @@ class ProductBench:
         wanted = {f"trailer-{name}" for name in names}
         begun = time.monotonic()
         made = self.post_all(names)
-        self.raw.wait(lambda: wanted <= set(self.raw.running()))
+        self.raw.wait_for_starts(wanted)
         seconds = time.monotonic() - begun
         for workspace in made:
             self.user.wait_for(workspace, "running", timeout=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from tests.ground.engine import PrivateEngine
 
 THREADS = 8
-LOOK_EVERY = 0.01
+# Without news.
+LOOK_EVERY = 0.25
 
 
 class RawEngine:
@@ -27,10 +29,23 @@ class RawEngine:
             base_url=engine.url, version="1.41", num_pools=THREADS + 2
         )
         self._pool = ThreadPoolExecutor(THREADS)
+        self._news = threading.Event()
+        self._started: set[str] = set()
+        self._events = self._api.events(decode=True, filters={"type": ["container", "network"]})
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def close(self) -> None:
+        self._events.close()
+        self._listener.join(10)
         self._pool.shutdown()
         self._api.close()
+
+    def _listen(self) -> None:
+        for event in self._events:
+            if (event["Type"], event["Action"]) == ("container", "start"):
+                self._started.add(event["Actor"]["Attributes"]["name"])
+            self._news.set()
 
     def each(self, names: Iterable[str], act: Callable[[str], object]) -> None:
         list(self._pool.map(act, names))
@@ -81,12 +96,20 @@ class RawEngine:
     def inspect(self, name: str) -> Any:
         return self._api.inspect_container(name)
 
+    def wait_for_starts(self, names: set[str]) -> None:
+        """Told by the engine: who asks it again and again takes a core from what is measured."""
+        self.wait(lambda: names <= self._started)
+        assert names <= set(self.running()), "some that started do not run"
+        self._started -= names
+
     def wait(self, come_true: Callable[[], bool], limit: float = 120.0) -> None:
+        """Looks whenever something has happened on the engine."""
         deadline = time.monotonic() + limit
         while not come_true():
             if time.monotonic() > deadline:
                 raise TimeoutError("the engine does not show what the bench waits for")
-            time.sleep(LOOK_EVERY)
+            self._news.wait(LOOK_EVERY)
+            self._news.clear()
 
     def _config(self, name: str, env: dict[str, str]) -> dict[str, Any]:
         return {
