@@ -40,6 +40,8 @@ def served_port(host: Host, domain: str) -> int | None:
 def registered_elsewhere(domains: Iterable[str], *, host_id: UUID) -> Registered | None:
     """The first of them that is another host's: a name in the DNS leads to one host."""
     wanted = set(domains)
+    if not wanted:
+        return None
     for other in Host.objects.exclude(router_domains=[]).exclude(pk=host_id).order_by("name"):
         for domain in sorted(wanted & read_domains(other.router_domains).keys()):
             return Registered(other.name, domain)

@@ -54,6 +54,14 @@ def test_a_new_workspace_belongs_to_its_maker_and_waits_for_deployment(scene: Sc
     assert list(workspace.networks.all()) == [scene.network]
 
 
+def test_a_plain_workspace_removes_nothing_first(
+    scene: Scene, django_assert_max_num_queries: Any
+) -> None:
+    with django_assert_max_num_queries(20) as asked:
+        scene.create()
+    assert not [one for one in asked.captured_queries if one["sql"].startswith("DELETE")]
+
+
 def test_a_workspace_made_stopped_shows_stopped(scene: Scene) -> None:
     assert workspace_status(scene.create(desired_state="stopped")) == "stopped"
 

@@ -65,8 +65,10 @@ def workspace_insert(
         else WorkspaceStatus.STOPPED,
         **columns(fields),
     )
-    parts_write(workspace, fields, ALL_PARTS)
-    holds_write(workspace, gpu_ids, shared=fields.gpus is not None and fields.gpus.shared)
+    # A new one has no rows that would have to go first.
+    parts_write(workspace, fields, {part for part in ALL_PARTS if getattr(fields, part)})
+    if gpu_ids:
+        holds_write(workspace, gpu_ids, shared=fields.gpus is not None and fields.gpus.shared)
     ledger_write(workspace, fields, actor=actor, kind=kind, cause=cause)
     host_desired_changed(host.pk)
     events.publish("workspace", workspace.pk)

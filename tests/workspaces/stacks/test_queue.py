@@ -32,6 +32,7 @@ from workspaces.stacks.sync.work import Work
 
 if TYPE_CHECKING:
     from django.conf import LazySettings
+    from pytest_django import DjangoAssertNumQueries
 
     from tests.workspaces.stacks.scene import StackScene
 
@@ -100,6 +101,14 @@ def test_a_stack_is_claimed_by_one_worker_only(scene: StackScene) -> None:
     now = timezone.now()
     assert claim(now) is not None
     assert claim(now) is None
+
+
+def test_looking_for_work_where_there_is_none_takes_no_lock(
+    scene: StackScene, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1) as asked:
+        assert claim(timezone.now()) is None
+    assert asked.captured_queries[0]["sql"].startswith("SELECT")
 
 
 def test_a_dead_workers_stack_is_taken_over_and_it_can_no_longer_write(scene: StackScene) -> None:
