@@ -110,23 +110,28 @@ class DockerImages:
         raw = self._engine.run(lambda _: _start_build(client, sent), waits=True)
         return CuttableStream(_built(raw, sent.dockerfile, request.dockerfile), client)
 
-    def remove_build_containers(self, mark: str) -> None:
-        """The engine removes them by itself, unless it dies over them."""
+    def remove_build_containers(self, mark: str) -> bool:
+        """The engine removes them by itself, unless it dies over them or misses that its caller
+        left."""
+        any_found = False
         for found in self._engine.run(lambda api: api.containers(all=True)):
             if naming.LABEL_WORKSPACE in (found.get("Labels") or {}):
                 continue
             try:
-                self._remove_if_marked(str(found["Id"]), mark)
+                any_found |= self._remove_if_marked(str(found["Id"]), mark)
             except (NotFound, Conflict):
                 # The engine was faster.
                 continue
+        return any_found
 
-    def _remove_if_marked(self, container_id: str, mark: str) -> None:
+    def _remove_if_marked(self, container_id: str, mark: str) -> bool:
         seen = self._engine.run(lambda api: api.inspect_container(container_id))
-        if f"{mark}:{_NOWHERE}" in (seen["HostConfig"].get("ExtraHosts") or ()):
-            self._engine.run(
-                lambda api: api.remove_container(container_id, force=True), deadline=CHANGE
-            )
+        if f"{mark}:{_NOWHERE}" not in (seen["HostConfig"].get("ExtraHosts") or ()):
+            return False
+        self._engine.run(
+            lambda api: api.remove_container(container_id, force=True), deadline=CHANGE
+        )
+        return True
 
     def drop_step(self, image_id: str, *, patience: float) -> bool:
         deadline = clock.monotonic() + patience

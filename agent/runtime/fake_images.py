@@ -146,8 +146,9 @@ class FakeImages(ABC):
             ]
         )
 
-    def remove_build_containers(self, mark: str) -> None:
+    def remove_build_containers(self, mark: str) -> bool:
         self._change("remove_build_containers")
+        return False
 
     def drop_step(self, image_id: str, *, patience: float) -> bool:
         self._change("drop_step")

@@ -157,8 +157,9 @@ class Runtime(SessionRuntime, Protocol):
         self, request: BuildRequest, credential: Credential | None
     ) -> Stream[Output]: ...
 
-    def remove_build_containers(self, mark: str) -> None:
-        """What an engine that died left of a build with that mark."""
+    def remove_build_containers(self, mark: str) -> bool:
+        """What is left of a build with that mark, by an engine that died over it or has not heard
+        of its end. Tells whether there was anything."""
         ...
 
     def drop_step(self, image_id: str, *, patience: float) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _PROGRESS_SECONDS = 0.5
 # Seconds without a byte from a registry after which a pull or push is given up.
 TRANSFER_IDLE: Final = 120.0
+_LOOK_AGAIN: Final = 0.1
 _LEAVING: Final = "the agent stops"
 
 
@@ -82,11 +83,24 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         self.cancel(_LEAVING)
 
     def tidy(self, patience: float) -> None:
-        """An engine that is away keeps it; the image's next build makes use of it."""
+        """An engine that is away keeps the image; the next build makes use of it. Steps that it
+        may still run are ended by a later cycle."""
+        if isinstance(self.step, BuildImage) and self.is_cancelled:
+            try:
+                self._end_steps(self.step.request.mark, patience)
+            except EngineError:
+                self.broke_off = True
         step = self._labels_step
         with suppress(EngineError):
             if step and self._runtime.drop_step(step, patience=patience):
                 self._labels_step = ""
+
+    def _end_steps(self, mark: str, patience: float) -> None:
+        """Until a look finds none: an engine that has not noticed that its caller left, as behind
+        a proxy that keeps the connection, would let a step run on."""
+        deadline = clock.monotonic() + patience
+        while self._runtime.remove_build_containers(mark) and clock.monotonic() < deadline:
+            clock.sleep(_LOOK_AGAIN)
 
     # --- the work ---
 

@@ -190,10 +190,10 @@ class Works:
             else:
                 self._fetched(step, result)
             if result is not None:
-                if isinstance(step, BuildImage) and not work.broke_off:
-                    self._journal.steps_cleared(step.image_id)
                 log.info("%s %r: %s %s", step.verb, step.name, result.status, result.message)
                 work.tidy(_TIDY_AFTERWARDS)
+                if isinstance(step, BuildImage) and not work.broke_off:
+                    self._journal.steps_cleared(step.image_id)
         except Exception:
             # The thread belongs to a pool: without this line a bug would vanish in a future.
             log.exception("%s %r ended unexpectedly", step.verb, step.name)

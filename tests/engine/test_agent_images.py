@@ -6,13 +6,15 @@ from pathlib import Path
 import docker
 
 from agent.protocol.spec import WorkspaceSpec
-from agent.protocol.state import DesiredBuild, RegistryCredential
+from agent.protocol.state import DesiredBuild, DesiredImage, RegistryCredential
 from tests.agent.documents import image, tombstone
 from tests.agent.fake_server import FakeServer
 from tests.engine.agent_scene import START, Launch, busybox, running, sleeper, state_of
 from tests.engine.snapshot_scene import images_with
 from tests.ground.cutter import CuttingRelay
 from tests.ground.images import BUSYBOX, push
+from tests.ground.inside import file_in
+from tests.ground.proxy import DockerApiProxy
 from tests.ground.registry import LocalRegistry
 from tests.ground.wait import eventually
 
@@ -144,27 +146,44 @@ def test_a_build_streams_its_log_and_a_rebuild_replaces_the_workspace(
     eventually(lambda: state_of(engine_client)[0] not in ("", old), START)
     eventually(lambda: [e.event for e in server.events("w-web")] == ["create", "replace"])
     new = engine_client.containers.get("trailer-web")
-    assert new.exec_run(["cat", "/word"]).output == b"two\n"
+    assert file_in(new, "/word") == b"two\n"
+
+
+def slow_build(*, cancel: bool) -> DesiredImage:
+    return image(
+        "slow",
+        kind="build",
+        ref="trailer/i-slow:latest",
+        dockerfile=f"FROM {BUSYBOX}\nRUN echo begun; sleep 1000",
+        build=DesiredBuild(id="b-slow", number=1, cancel=cancel),
+    )
 
 
 def test_a_cancelled_build_ends_on_the_engine(
     server: FakeServer, launch: Launch, engine_client: docker.DockerClient
 ) -> None:
-    def slow(*, cancel: bool) -> object:
-        return image(
-            "slow",
-            kind="build",
-            ref="trailer/i-slow:latest",
-            dockerfile=f"FROM {BUSYBOX}\nRUN echo begun; sleep 1000",
-            build=DesiredBuild(id="b-slow", number=1, cancel=cancel),
-        )
-
-    server.desire(images=(slow(cancel=False),))
+    server.desire(images=(slow_build(cancel=False),))
     launch()
     eventually(lambda: b"begun" in server.book.logs.get("b-slow", b""), START)
-    server.desire(images=(slow(cancel=True),))
+    server.desire(images=(slow_build(cancel=True),))
     ended(server, "b-slow", "cancelled")
     eventually(lambda: engine_client.api.containers(all=True) == [], START)
+
+
+def test_a_cancelled_build_ends_on_an_engine_that_does_not_notice_that_its_caller_left(
+    server: FakeServer,
+    launch: Launch,
+    engine_client: docker.DockerClient,
+    proxy: DockerApiProxy,
+) -> None:
+    """As behind a proxy that keeps the connection."""
+    proxy.delay("POST", "/build", seconds=0)
+    server.desire(images=(slow_build(cancel=False),))
+    launch(proxy.url)
+    eventually(lambda: len(engine_client.api.containers()) == 1, START, "no step runs")
+    server.desire(images=(slow_build(cancel=True),))
+    ended(server, "b-slow", "cancelled")
+    assert engine_client.api.containers() == []
 
 
 def test_a_cancelled_pull_ends_on_the_engine(
