@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.scenario import User
 from tests.engine.snapshot_scene import images_with
 from tests.ground.images import BUSYBOX, HTTPD, push, root_filesystem
+from tests.ground.inside import file_in
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def test_a_snapshot_becomes_an_image_that_is_started_restored_and_cloned(
     assert seen["container_id"] == container.id
     copy = user.running("copy", image=image["id"])
     started = engine_client.containers.get("trailer-copy")
-    assert started.exec_run(["cat", "/word"]).output == b"kept\n"
+    assert file_in(started, "/word") == b"kept\n"
     assert started.labels["trailer.workspace"] == copy["id"]
     assert images_with(engine_client, "hunter2-secret") == []
     assert [event for event, _ in user.causes(workspace) if event in {"heal", "replace"}] == []
@@ -265,11 +266,11 @@ def test_a_snapshot_becomes_an_image_that_is_started_restored_and_cloned(
     user.wait_for(workspace, "running")
     restored = engine_client.containers.get("trailer-origin")
     assert restored.id != container.id
-    assert restored.exec_run(["cat", "/word"]).output == b"kept\n"
+    assert file_in(restored, "/word") == b"kept\n"
     twin = user.post(f"/workspaces/{workspace['id']}/clone/", {"name": "twin"})
     user.wait_for(twin, "running")
     cloned = engine_client.containers.get("trailer-twin")
-    assert cloned.exec_run(["cat", "/word"]).output == b"kept\n"
+    assert file_in(cloned, "/word") == b"kept\n"
     assert cloned.labels["trailer.workspace"] == twin["id"]
     # The agent would heal what is taken from under its workspaces.
     for made in (workspace, copy, twin):

@@ -167,8 +167,10 @@ def test_a_database_opens_with_what_its_service_was_given(site: Site) -> None:
     stack = site.stack(repository)
     seen = site.arrived(stack, "synced", commit=first)
     assert [(row["name"], row["status"]) for row in seen["needs"]] == [("postgres", "running")]
+    # The pause: the engine can lose what a command prints that ends at once.
+    script = 'psql "$0" -Atc "SELECT current_database()" && sleep 0.2'
     asked = site.container(stack, "postgres").exec_run(
-        ["psql", environment(site, stack)["URL"], "-Atc", "SELECT current_database()"]
+        ["sh", "-c", script, environment(site, stack)["URL"]]
     )
     assert (asked.exit_code, asked.output) == (0, b"shop\n")
     assert site.engine.volumes.get("trailer-base-needs-postgres")

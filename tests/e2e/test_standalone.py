@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.scenario import User
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED
+from tests.ground.inside import file_in
 from tests.ground.wait import always, eventually
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def test_networks_and_volumes_are_made_and_a_built_image_runs(
     )
 
     container = engine_client.containers.get("trailer-builder")
-    assert container.exec_run(["cat", "/made"]).output == b"built-here\n"
+    assert file_in(container, "/made") == b"built-here\n"
     assert [mount["Name"] for mount in container.attrs["Mounts"]] == ["trailer-data"]
     assert list(container.attrs["NetworkSettings"]["Networks"]) == ["trailer-lab"]
     log = running_trailer.api("GET", f"/builds/{image['current_build']}/log/")

@@ -14,6 +14,7 @@ from tests.engine.agent_scene import names
 from tests.engine.desired_host import DesiredHost
 from tests.engine.snapshot_scene import SnapshotScene, history_of, images_with, wait_for_end
 from tests.ground.images import BUSYBOX
+from tests.ground.inside import file_in
 from tests.ground.wait import always, eventually
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def test_a_snapshot_holds_the_files_and_a_new_workspace_starts_from_it(
     host.workspace("copy", image="snap", image_engine_id=result.engine_id)
     scene.agent.settle()
     copy = engine_client.containers.get("trailer-copy")
-    assert copy.exec_run(["cat", "/word"]).output == b"kept\n"
+    assert file_in(copy, "/word") == b"kept\n"
     assert copy.labels[naming.LABEL_WORKSPACE] == "w-copy"
 
 

@@ -81,7 +81,9 @@ class TestProxyWithoutFaults:
         writer.wait()
         assert len(writer.logs()) == 220_000
         container = through_proxy.containers.run(BUSYBOX, RUN_UNTIL_STOPPED, detach=True)
-        assert container.exec_run(big).output == b"0123456789\n" * 20_000
+        # The same goes for a command that ends at once.
+        patient = ["sh", "-c", f"{big[-1]}; sleep 1"]
+        assert container.exec_run(patient).output == b"0123456789\n" * 20_000
         events = through_proxy.events(decode=True, filters={"event": "die"})
         container.remove(force=True)
         assert next(events)["id"] == container.id
@@ -103,6 +105,8 @@ class TestProxyWithoutFaults:
         dockerfile.write_text(f"FROM {BUSYBOX}\nRUN echo begun; sleep 600\n")
         output = through_proxy.api.build(path=str(folder), forcerm=True, decode=True)
         eventually(lambda: "begun" in str(next(output)))
+        # That was the line that names the step; what the step itself prints stays unread.
+        eventually(lambda: len(engine_client.api.containers()) == 1, message="no step runs")
         output.close()
         eventually(lambda: names(engine_client) == [], message="the build's step still runs")
 

@@ -61,7 +61,9 @@ class Container:
         )
 
     def get(self, url: str) -> tuple[int, str]:
-        done: Any = self._made.exec_run(["wget", "-q", "-O", "-", url])
+        # The pause: the engine can lose what a command prints that ends at once.
+        script = 'wget -q -O - "$0"; code=$?; sleep 0.2; exit $code'
+        done: Any = self._made.exec_run(["sh", "-c", script, url])
         return done.exit_code, done.output.decode()
 
 

@@ -16,6 +16,7 @@ from agent.protocol.spec import GpuSpec, HealthCheckSpec, MountSpec, PortSpec, U
 from tests.engine.agent_inside import AgentInside, silent
 from tests.engine.desired_host import DesiredHost
 from tests.ground.images import HTTPD, RUN_UNTIL_STOPPED
+from tests.ground.inside import file_in
 from tests.ground.proxy import DockerApiProxy
 
 if TYPE_CHECKING:
@@ -132,9 +133,7 @@ def container(client: docker.DockerClient, name: str = "web") -> Container:
 
 def read(client: docker.DockerClient, row: str) -> bytes:
     """What the row's workspace kept in its volume."""
-    output = container(client, row).exec_run(["cat", f"/data/{row}"]).output
-    assert isinstance(output, bytes)
-    return output
+    return file_in(container(client, row), f"/data/{row}")
 
 
 def deploy(host: DesiredHost, agent: AgentInside, **workspaces: dict[str, Any]) -> None:

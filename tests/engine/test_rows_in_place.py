@@ -8,6 +8,7 @@ from agent.protocol.spec import GpuSpec, UrlSpec
 from agent.protocol.state import RouterSettings
 from tests.engine.agent_inside import AgentInside, silent
 from tests.ground.images import BUSYBOX
+from tests.ground.inside import file_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,7 +156,7 @@ def test_a_rebuilt_image_replaces_the_container_and_says_from_which_to_which(
     host.edit("web", image_engine_id=second.engine_id)
     agent.settle()
     new = container(engine_client)
-    assert new.exec_run(["cat", "/made"]).output == b"two\n"
+    assert file_in(new, "/made") == b"two\n"
     assert written(host, rows) == [("replace", "changed: image", ["image"])]
     change = host.events("web")[-1].changes[0]
     assert (change.old, change.new) == (first.engine_id, second.engine_id)

@@ -167,11 +167,15 @@ class Exchange:
         try:
             while not task.done():
                 await asyncio.wait([task], timeout=WATCH_INTERVAL_S)
-                if self.reader.at_eof() and not self.hijacked and not task.done():
+                if self._caller_left() and not self.hijacked and not task.done():
                     raise Cut
             return await task
         finally:
             task.cancel()
+
+    def _caller_left(self) -> bool:
+        """Who leaves a part of the reply unread resets the connection instead of ending it."""
+        return self.reader.at_eof() or self.reader.exception() is not None
 
     def _awaits(self, moment: Moment) -> bool:
         return any(point.moment is moment for point in self.points)
