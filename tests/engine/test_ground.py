@@ -34,7 +34,9 @@ class TestEngine:
         container = engine_client.containers.run(HTTPD, detach=True, ports={"80/tcp": 8080})
         page = eventually(lambda: fetch(f"http://{clean_engine.address}:8080/"))
         assert page == HTTPD_PAGE
-        assert container.exec_run(HTTPD_HEALTH_COMMAND).exit_code == 0
+        # The pause: the engine can lose what a command prints that ends at once.
+        patient = ["sh", "-c", '"$@"; sleep 0.2', "sh", *HTTPD_HEALTH_COMMAND]
+        assert container.exec_run(patient).output == HTTPD_PAGE.encode()
 
     def test_cleaning_removes_everything_but_images(self, clean_engine: PrivateEngine) -> None:
         with closing(clean_engine.client()) as client:

@@ -49,6 +49,16 @@ def test_a_proxy_that_compresses_does_not_make_the_document_a_new_one(
     assert agent.client.get(f"{BASE}/state", headers=headers).status_code == 304
 
 
+@pytest.mark.parametrize("mark", ["\0", "ü", "a b", "*", "'"])
+def test_a_mark_that_is_none_of_ours_is_no_question_for_the_database(
+    agent: AgentClient, mark: str, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    agent.get_state()
+    with django_assert_max_num_queries(3) as asked:
+        assert agent.get_state(mark).status_code == 200
+    assert not [one for one in asked.captured_queries if '"etag" = ' in one["sql"]]
+
+
 def test_a_touched_but_equal_document_keeps_itsetag_of(agent: AgentClient) -> None:
     etag = etag_of(agent.get_state())
     host_desired_changed(agent.host.id)

@@ -197,8 +197,10 @@ def build_log(request: HttpRequest, build_id: UUID) -> HttpResponse:
 
 
 def _known_etag(header: str) -> str:
-    """Proxies that compress mark the document as a weak one (nginx), or as another (Apache)."""
-    return header.strip().removeprefix("W/").strip('"').removesuffix("-gzip")
+    """Proxies that compress mark the document as a weak one (nginx), or as another (Apache). What
+    is no mark of ours is none: PostgreSQL takes not every character for a question."""
+    mark = header.strip().removeprefix("W/").strip('"').removesuffix("-gzip")
+    return mark if mark.isascii() and mark.isalnum() else ""
 
 
 def _host(request: HttpRequest) -> Host:
