@@ -272,6 +272,7 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+FAVICON = f"{STATIC_URL}img/favicon.svg"
 # Only production collects; one process serves its files straight from the app folders.
 STATIC_ROOT = env.str("TRAILER_STATIC_ROOT", default="") or None
 WHITENOISE_USE_FINDERS = True
@@ -324,6 +325,7 @@ UNFOLD = {
     "SITE_TITLE": "Trailer",
     "SITE_HEADER": "Trailer",
     "SHOW_HISTORY": True,
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": FAVICON}],
     "LOGIN": {"form": "trailer.accounts.forms.AdminLoginForm"},
 }
 

@@ -1,7 +1,9 @@
 """Where everything is mounted."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
 from trailer import health
@@ -11,6 +13,8 @@ from trailer.pages.prometheus import PrometheusView
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    # What a browser asks for by itself where a page names no icon.
+    path("favicon.ico", RedirectView.as_view(url=settings.FAVICON), name="favicon"),
     path("metrics", PrometheusView.as_view(), name="metrics"),
     path("admin/", admin.site.urls),
     path("api/agent/v1/", include("workspaces.control.urls")),

@@ -22,7 +22,7 @@ from trailer.access.models import Role
 PUBLIC = {
     *("healthz", "readyz", "login/", "login/code/", "login/sso/", "login/sso/callback/"),
     *("login/reset/", "login/reset/sent/", "login/reset/done/", "login/reset/{part}/{part}/"),
-    *("webhooks/stacks/{id}/", "urls/enter/", "logout/"),
+    *("webhooks/stacks/{id}/", "urls/enter/", "logout/", "favicon.ico"),
     "forward-auth/{forward-auth}/{forward-auth}/",
 }
 # For whoever is signed in; what it shows is filtered by what the caller may see.

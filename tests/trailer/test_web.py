@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib.staticfiles.finders import find as find_static
 from django.test import Client
 
 from tests.factories import JsonClient, api_client, make_user
@@ -167,3 +169,19 @@ def test_an_unsafe_setting_keeps_the_server_from_starting(
     )
     assert done.returncode != 0
     assert sentence in done.stderr
+
+
+@pytest.mark.parametrize("path", ["/login/", "/admin/login/", "/api/docs/", "/admin/", "/"])
+def test_every_page_names_an_icon_that_is_served(admin: User, path: str) -> None:
+    client = Client()
+    if "login" not in path:
+        client.force_login(admin)
+    page = client.get(path).content.decode()
+    icon = re.search(r'<link\s+rel="icon"\s+href="([^"]+)"', page)
+    assert icon, page[:600]
+    assert find_static(icon[1].removeprefix("/static/")), icon[1]
+
+
+def test_a_browser_that_asks_the_address_itself_for_an_icon_gets_it() -> None:
+    answer = Client().get("/favicon.ico")
+    assert (answer.status_code, answer["Location"]) == (302, "/static/img/favicon.svg")
