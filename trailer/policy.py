@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, Subquery, UUIDField, Value
 
 from trailer.access.models import Capability, Right, Role, capabilities_held, live_grants
+from trailer.access.snapshot_rule import FromSource
+from trailer.access.words import action_words
 from trailer.errors import NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class Rule(Protocol):
 
 
 _NOTHING = Q(pk__in=[])
+# What copying a workspace's files takes.
+_EDITS_IN_TERMINAL: Final = (Role.EDITOR, Right.TERMINAL)
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class Granted:
                 return True
             if self.right == Right.INSPECT and hasattr(obj, "granted_inspect"):
                 return bool(obj.granted_inspect)
+            if (self.role, self.right) == _EDITS_IN_TERMINAL and hasattr(obj, "granted_terminal"):
+                return bool(obj.granted_terminal)
         return bool(self._held(actor).filter(object_id=getattr(obj, self.path)).exists())
 
     def q(self, actor: Actor) -> Q:
@@ -184,11 +190,26 @@ def _shared(kind: str, role: Role) -> Rule:
     return AnyOf((Admin(), Owner(), Granted(kind, role)))
 
 
-def _part(kind: str, path: str) -> Rule:
+def _copyable(actor: Actor) -> Any:
+    """Workspaces whose files the actor may copy."""
+    rows = apps.get_model("workspaces", "Workspace").objects
+    return rows.filter(RULES["workspace.copy"].q(actor)).order_by()
+
+
+_TAKEN = FromSource(_copyable, only_maker=True)
+
+
+def _image(role: Role) -> Rule:
+    """Who took a snapshot counts as an editor of it as long as they may copy its workspace."""
+    rules = (Admin(), Owner(), Granted("image", role))
+    return AnyOf((*rules, _TAKEN) if role <= Role.EDITOR else rules)
+
+
+def _part(kind: str, path: str, *more: Rule) -> Rule:
     """What a workspace is made of shows to whoever sees how it is configured, and no more than
     that: to use it elsewhere takes a role of one's own."""
     rules = (Admin(), Owner(), Granted(kind, Role.VIEWER), Through("workspace.inspect", path))
-    return AnyOf(rules)
+    return AnyOf((*rules, *more))
 
 
 def _capable(capability: Capability) -> Rule:
@@ -230,19 +251,26 @@ RULES: dict[str, Rule] = {
     "registry.create": SignedIn(),
     "registry.modify": _OWNED,
     "registry.delete": _OWNED,
-    "image.view": _part("image", "image"),
-    "image.use": _shared("image", Role.VIEWER),
+    "image.view": _part("image", "image", _TAKEN),
+    "image.use": _image(Role.VIEWER),
     # Dockerfile, files, arguments, builds and their logs.
-    "image.source": _shared("image", Role.VIEWER),
+    "image.source": _image(Role.VIEWER),
     "image.create": SignedIn(),
-    "image.modify": _shared("image", Role.EDITOR),
+    "image.modify": _image(Role.EDITOR),
+    # Of a snapshot: to try it again reads the files of its workspace once more.
+    "image.retake": AnyOf((Admin(), FromSource(_copyable, only_maker=False))),
     "image.delete": _shared("image", Role.MANAGER),
     "image.share": _shared("image", Role.MANAGER),
     "image.transfer": _OWNED,
     # Who says what is built with stored secrets can read them.
     "image.secrets": _OWNED,
     "build.view": AnyOf(
-        (Admin(), Owner("image__owner"), Granted("image", Role.VIEWER, path="image_id"))
+        (
+            Admin(),
+            Owner("image__owner"),
+            Granted("image", Role.VIEWER, path="image_id"),
+            FromSource(_copyable, only_maker=True, path="image"),
+        )
     ),
     "workspace.view": _of_stack(Role.VIEWER),
     # URLs that only the owner may open: not even an administrator.
@@ -254,6 +282,10 @@ RULES: dict[str, Rule] = {
     "workspace.modify": _of_stack(Role.EDITOR),
     "workspace.exec": _of_stack(Role.EDITOR, Right.TERMINAL),
     "workspace.attach": _of_stack(Role.EDITOR, Right.TERMINAL),
+    # A snapshot or a clone: both show every file of it, as a terminal does.
+    "workspace.copy": _of_stack(*_EDITS_IN_TERMINAL),
+    # Those that belong to somebody else, too.
+    "workspace.snapshots": _OWNED,
     "workspace.delete": _shared("workspace", Role.MANAGER),
     "workspace.share": _shared("workspace", Role.MANAGER),
     "workspace.transfer": _OWNED,
@@ -281,22 +313,8 @@ RULES: dict[str, Rule] = {
     "group.modify": Admin(),
     "auditentry.view": Admin(),
 }
-_WORDS: Final = {
-    "host.workspaces": "create workspaces on this host",
-    "host.images": "create images on this host",
-    "host.volumes": "create volumes on this host",
-    "host.networks": "create networks on this host",
-    "host.bind": "mount folders of this host",
-    "host.privileged": "turn on privileged settings on this host",
-    "workspace.logs": "read the logs of this workspace",
-    "workspace.inspect": "see how this workspace is configured",
-    "workspace.exec": "run commands in this workspace",
-    "workspace.attach": "attach to this workspace",
-    "volume.write": "write to this volume",
-    "image.source": "see what this image is made from",
-    "image.secrets": "use the build secrets of this image",
-    "stack.source": "change where the files of this stack come from",
-}
+# What an action of a status table takes, where that is not to modify.
+_VERBS: Final = {"delete": "delete", "snapshot": "copy", "clone": "copy"}
 
 
 def allows(actor: Actor, action: str, obj: Model | None = None) -> bool:
@@ -310,7 +328,7 @@ def require(actor: Actor, action: str, obj: Model | None = None) -> None:
     noun = action.split(".", maxsplit=1)[0]
     if obj is not None and not RULES[f"{noun}.view"].allows(actor, obj):
         raise NotFound(f"There is no such {noun}, or you may not see it.")
-    raise NotAllowed(f"You may not {_words(action)}. Ask an administrator.")
+    raise NotAllowed(f"You may not {action_words(action)}. Ask an administrator.")
 
 
 def visible(model_name: str, actor: Actor) -> Q:
@@ -334,20 +352,27 @@ def role_columns(model_name: str, actor: Actor) -> dict[str, Any]:
     if f"{model_name}.{Right.INSPECT}" in RULES:
         # Asked of every row that is answered; the other rights of one at a time.
         columns["granted_inspect"] = Exists(held.filter(inspect=True))
+    if f"{model_name}.copy" in RULES:
+        columns["granted_terminal"] = Exists(held.filter(terminal=True, role__gte=Role.EDITOR))
+    if f"{model_name}.retake" in RULES:
+        source = _copyable(actor).filter(pk=OuterRef("source_workspace"))
+        columns["granted_source"] = Exists(source)
     return columns
 
 
 def allowed_of(actor: Actor, obj: Model, actions: Iterable[str]) -> list[str]:
     """Those of a status table's actions that this actor may take on the object."""
     kind = obj._meta.model_name
-    given = list(actions)
-    may_modify = bool(given) and allows(actor, f"{kind}.modify", obj)
-    may_delete = "delete" in given and allows(actor, f"{kind}.delete", obj)
-    return [name for name in given if (may_delete if name == "delete" else may_modify)]
+    judged: dict[str, bool] = {}
 
+    def may(name: str) -> bool:
+        verb = _VERBS.get(name, "modify")
+        if verb == "copy" and f"{kind}.copy" not in RULES:
+            verb = "modify"
+        if verb not in judged:
+            judged[verb] = allows(actor, f"{kind}.{verb}", obj)
+        # A snapshot is made again from its workspace.
+        is_retake = name == "build" and getattr(obj, "kind", "") == "snapshot"
+        return judged[verb] and (not is_retake or allows(actor, "image.retake", obj))
 
-def _words(action: str) -> str:
-    if action in _WORDS:
-        return _WORDS[action]
-    noun, verb = action.split(".", maxsplit=1)
-    return f"{verb.replace('_', ' ')} this {noun}" if verb != "create" else f"create a {noun}"
+    return [name for name in actions if may(name)]

@@ -49,6 +49,15 @@ class Image(models.Model):
     enabled = models.BooleanField(default=True)
     # Id of the workspace a snapshot was taken of; kept when that workspace is gone.
     source_workspace = models.UUIDField(null=True, blank=True, editable=False, db_index=True)
+    # Who took the snapshot; it belongs to the workspace's owner.
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+    )
     # Id of the image that workspace ran at that time; kept when that image is gone.
     source_image = models.UUIDField(null=True, blank=True, editable=False)
     # Counts requests to compare with the registry now; a new number asks the agent for one look.

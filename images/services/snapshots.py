@@ -5,8 +5,9 @@ The state document names the workspace; what its container holds is known to the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.utils import timezone
 
@@ -31,25 +32,34 @@ if TYPE_CHECKING:
 _MADE_NOTHING: Final = frozenset({BuildStatus.FAILED, BuildStatus.CANCELLED})
 
 
-def snapshot_create(
-    *, actor: Actor, host: Host, name: str, workspace: tuple[UUID, str], source_image: UUID
-) -> Image:
+@dataclass(frozen=True)
+class Source:
+    """The workspace that a snapshot is taken of, and the image that it runs."""
+
+    id: UUID
+    name: str
+    owner_id: Any
+    image_id: UUID
+
+
+def snapshot_create(*, actor: Actor, host: Host, name: str, source: Source) -> Image:
     """Inside the caller's transaction, with the host's row locked and the workspace judged.
 
-    `workspace` is its id and name; without a name of its own the snapshot is called after it.
+    The snapshot belongs to the owner of the workspace and counts on their quota, whoever takes it.
+    Without a name of its own it is called after the workspace.
     """
-    workspace_id, workspace_name = workspace
+    check_disk_quota(actor=actor, owner_id=source.owner_id)
     image = Image(
-        owner=actor,
+        owner_id=source.owner_id,
+        made_by=actor,
         host=host,
         kind=ImageKind.SNAPSHOT,
-        name=name or _made_up_name(workspace_name, host),
-        source_workspace=workspace_id,
-        source_image=source_image,
+        name=name or _made_up_name(source.name, host),
+        source_workspace=source.id,
+        source_image=source.image_id,
     )
     check_image(image)
     check_name_is_free(image.name, host_id=host.pk)
-    check_disk_quota(actor=actor, owner_id=actor.pk)
     image.save(force_insert=True)
     build_queue(image, trigger=BuildTrigger.REQUESTED, actor=actor)
     events.publish("image", image.pk)
@@ -70,7 +80,8 @@ def check_no_snapshot_under_way(workspace_id: UUID, workspace_name: str) -> None
 def check_snapshot_retry(actor: Actor, image: Image) -> None:
     """What a snapshot holds is fixed once it is made; only one that made nothing is tried again.
 
-    It reads the workspace's files once more, so owning the image is not enough.
+    It reads the workspace's files once more, so owning the image is not enough; and what it reads
+    belongs to whoever owns the workspace now.
     """
     if image.status not in _MADE_NOTHING:
         raise Conflict(
@@ -84,16 +95,29 @@ def check_snapshot_retry(actor: Actor, image: Image) -> None:
             f"The workspace that {image.name} was to be a snapshot of is gone. "
             "Delete the image, and take a snapshot of another workspace."
         )
-    policy.require(actor, "workspace.modify", workspace)
+    policy.require(actor, "workspace.copy", workspace)
+    if workspace.owner_id != image.owner_id:
+        raise Conflict(
+            f"The image {image.name} belongs to somebody else than the workspace "
+            f"{workspace.name}. Take a new snapshot; that one belongs to the workspace's owner."
+        )
     check_no_snapshot_under_way(workspace.pk, workspace.name)
 
 
 def snapshots_abandon(workspace_id: UUID) -> None:
-    """The workspace goes: what is being made of it ends. Inside the caller's transaction."""
+    """The workspace goes, or to another owner: what is being made of it ends. Inside the caller's
+    transaction."""
     for image in _under_way(workspace_id).select_related("host"):
         build = newest_build(image)
         if build is not None and build.status in UNDER_WAY:
             build_end(image, build)
+
+
+def snapshots_of(*, actor: Actor, workspace: Any) -> QuerySet[Image]:
+    """All of this workspace, whoever owns them; newest first."""
+    policy.require(actor, "workspace.snapshots", workspace)
+    rows = Image.objects.filter(kind=ImageKind.SNAPSHOT, source_workspace=workspace.pk)
+    return rows.select_related("owner", "made_by").order_by("-created_at", "pk")
 
 
 def _under_way(workspace_id: UUID) -> QuerySet[Image]:

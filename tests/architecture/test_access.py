@@ -124,6 +124,7 @@ TABLE = {
     "workspaces/{id}/revisions/": Route("workspace", "GET", HIDDEN),
     "workspaces/{id}/rollback/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/snapshot/": Route("workspace", "POST", HIDDEN),
+    "workspaces/{id}/snapshots/": Route("workspace", "GET", HIDDEN, OWNER),
     "workspaces/{id}/start/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/stop/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/transfer/": Route("workspace", "POST", HIDDEN, OWNER),

@@ -37,6 +37,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], int, int]] = [
     ("post", "plan/", {"cpus": 1}, 200, EDITOR),
     ("get", "events/", {}, 200, VIEWER),
     ("get", "revisions/", {}, 200, VIEWER),
+    ("get", "snapshots/", {}, 200, OWNER),
     ("get", "grants/", {}, 200, MANAGER),
     ("put", "grants/", {}, 200, MANAGER),
     ("post", "transfer/", {"owner": "boss"}, 202, OWNER),

@@ -50,6 +50,7 @@ def test_every_route_is_described_with_its_codes(schema: dict[str, Any]) -> None
         ("{id}/stop/", "post"): "202",
         ("{id}/redeploy/", "post"): "202",
         ("{id}/snapshot/", "post"): "202",
+        ("{id}/snapshots/", "get"): "200",
         ("{id}/clone/", "post"): "202",
         ("{id}/extend/", "post"): "202",
         ("{id}/rollback/", "post"): "202",

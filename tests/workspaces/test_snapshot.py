@@ -149,7 +149,7 @@ def test_an_unknown_field_is_named(scene: Scene, running: Workspace) -> None:
 def test_a_stranger_finds_no_workspace_and_an_admin_may(scene: Scene, running: Workspace) -> None:
     assert snapshot(scene.stranger, running).status_code == 404
     assert snapshot(scene.admin, running).status_code == 202
-    assert Image.objects.get(kind="snapshot").owner == scene.admin
+    assert Image.objects.get(kind="snapshot").owner == scene.owner
 
 
 def test_an_outdated_revision_is_refused(scene: Scene, running: Workspace) -> None:

@@ -82,20 +82,6 @@ def grant_give(
     )
 
 
-def grants_inherit(*, source: Model, target: Any, least: Role, granted_by: Actor) -> None:
-    """Who has at least this role on `source` gets the same on `target`, which was made of it."""
-    for grant in _rows(source).filter(role__gte=least).exclude(user=target.owner_id):
-        Grant.objects.create(
-            user_id=grant.user_id,
-            group_id=grant.group_id,
-            kind=_kind(target),
-            object_id=target.pk,
-            role=grant.role,
-            expires_at=grant.expires_at,
-            granted_by=granted_by,
-        )
-
-
 def grants_forget(obj: Model) -> None:
     """With the object that is being deleted."""
     _rows(obj).delete()

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from images.choices import ImageKind
 from images.models import Image
+from images.services.snapshots import snapshots_of
 from trailer import policy
 from trailer.pages.access import access_context
 from trailer.pages.host_choice import hosts_to_choose
@@ -114,6 +115,7 @@ class WorkspaceView(PageView):
             return {
                 "last_events": workspace.events.select_related("actor")[:5],
                 "snapshots": self._snapshots(workspace),
+                "others_snapshots": self._others_snapshots(workspace),
             }
         return {}
 
@@ -123,6 +125,13 @@ class WorkspaceView(PageView):
         )
         shown = rows.with_role(self.user).select_related("host")
         return shown.order_by("-created_at")[:_SNAPSHOTS_SHOWN]
+
+    def _others_snapshots(self, workspace: Workspace) -> QuerySet[Image] | None:
+        """Those that belong to somebody else than the workspace, for whom it is theirs."""
+        if not policy.allows(self.user, "workspace.snapshots", workspace):
+            return None
+        rows = snapshots_of(actor=self.user, workspace=workspace)
+        return rows.exclude(owner=workspace.owner_id)[:_SNAPSHOTS_SHOWN]
 
     def _workspace(self, pk: UUID) -> Workspace:
         rows = Workspace.objects.visible_to(self.user).select_related(

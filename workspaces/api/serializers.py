@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agent.protocol import naming
+from images.models import Image
 from trailer import policy
 from workspaces.api.parts import (
     GpusSerializer,
@@ -164,6 +165,29 @@ class SnapshotAnswerSerializer(WorkspaceSerializer):
     """The workspace, and the image that its snapshot becomes."""
 
     snapshot = serializers.UUIDField(read_only=True)
+
+
+class SnapshotSerializer(serializers.Serializer[Any]):
+    """One snapshot of the workspace, by whom it was taken and whose it is."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    owner = serializers.CharField(source="owner.username")
+    made_by = serializers.CharField(
+        source="made_by.username",
+        default=None,
+        allow_null=True,
+        help_text="Null when that user is gone, and of snapshots taken by older versions.",
+    )
+    is_others = serializers.SerializerMethodField(
+        help_text="It belongs to somebody else than the workspace."
+    )
+    status = serializers.CharField()
+    size_bytes = serializers.IntegerField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+    def get_is_others(self, image: Image) -> bool:
+        return bool(image.owner_id != self.context["owner_id"])
 
 
 class FieldChangeSerializer(serializers.Serializer[Any]):

@@ -12,6 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.filters import SearchFilter
 from rest_framework.response import Response
 
+from images.services.snapshots import snapshots_of
 from trailer import policy
 from trailer.access.api.views import GrantsMixin, TransferMixin, transfers
 from trailer.api.schema import IF_MATCH
@@ -33,6 +34,7 @@ from workspaces.api.serializers import (
     PlanSerializer,
     RevisionSerializer,
     SnapshotAnswerSerializer,
+    SnapshotSerializer,
     WorkspaceSerializer,
 )
 from workspaces.models import Workspace
@@ -242,6 +244,18 @@ class WorkspaceViewSet(
         workspace = self.get_object()
         policy.require(request.user, "workspace.inspect", workspace)
         return self._page(selectors.workspace_revisions(workspace), RevisionSerializer)
+
+    @extend_schema(
+        filters=False,
+        responses=SnapshotSerializer(many=True),
+    )
+    @action(detail=True)
+    def snapshots(self, request: Request, pk: str) -> Response:
+        """Every snapshot of it, newest first, also those that belong to somebody else. For its
+        owner and administrators."""
+        workspace = self.get_object()
+        rows = snapshots_of(actor=request.user, workspace=workspace)
+        return self._page(rows, SnapshotSerializer, owner_id=workspace.owner_id)
 
     def _run(self, request: Request, service: Callable[..., Workspace]) -> Response:
         workspace = self.get_object()

@@ -41,9 +41,10 @@ def workspace_clone(
 ) -> Workspace:
     """`data` holds the new name and, if it is to be another one, the host.
 
-    Cloning copies secrets into something the actor owns, so seeing the source is not enough.
+    Cloning copies secrets into something the actor owns, and runs commands of its own beside them:
+    it takes the right terminal.
     """
-    policy.require(actor, "workspace.modify", workspace)
+    policy.require(actor, "workspace.copy", workspace)
     policy.require(actor, "workspace.create")
     check_known(data, ("name", "host"))
     if data.get("name") is None:
@@ -54,6 +55,8 @@ def workspace_clone(
     with transaction.atomic():
         host = host_lock(actor, host_id)
         source = workspace_get(workspace.pk)
+        # It may have been handed over, or the right taken back, while this waited.
+        policy.require(actor, "workspace.copy", source)
         check_revision(source.revision, expected_revision)
         fields = _copied(actor, source, host, name=name)
         cause = f"Cloned from {source.name}."

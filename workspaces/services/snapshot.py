@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.utils import timezone
 
-from images.services.snapshots import check_no_snapshot_under_way, snapshot_create
+from images.services.snapshots import Source, check_no_snapshot_under_way, snapshot_create
 from trailer import events, policy
-from trailer.access.grants import grant_give, grants_inherit
-from trailer.access.models import ObjectKind, Role
 from trailer.errors import Conflict, NotAllowed
 from workspaces.choices import WorkspaceStatus
 from workspaces.services.ledger import UserEvent, event_write
@@ -39,51 +37,46 @@ def workspace_snapshot(
     """`data` may hold the name of the new image. The workspace itself keeps its revision: nothing
     about it is to change.
 
-    A snapshot copies the workspace's files into something the actor owns, so seeing the workspace
-    is not enough.
+    A snapshot shows every file of the workspace, so it takes the right terminal. It belongs to the
+    workspace's owner; the actor may use it as long as they have that right.
     """
-    policy.require(actor, "workspace.modify", workspace)
+    policy.require(actor, "workspace.copy", workspace)
     policy.require(actor, "image.create")
-    _check_room(actor, workspace)
     check_known(data, ("name",))
     given = data.get("name")
     name = "" if given is None else text(given, "name", max_length=_NAME_LIMIT)
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
+        # It may have been handed over, or the right taken back, while this waited.
+        policy.require(actor, "workspace.copy", current)
+        _check_capable(actor, current)
         _check_possible(current)
         image = snapshot_create(
             actor=actor,
             host=current.host,
             name=name,
-            workspace=(current.pk, current.name),
-            source_image=current.image_id,
+            source=Source(current.pk, current.name, current.owner_id, current.image_id),
         )
-        _share_with_the_rest(actor, current, image)
         cause = f"Snapshot {image.name} requested."
         event_write(current, actor=actor, kind=UserEvent.SNAPSHOT, cause=cause)
         events.publish("workspace", current.pk)
     return current, image
 
 
-def _share_with_the_rest(actor: Actor, workspace: Workspace, image: Image) -> None:
-    """Who may run commands in the workspace could copy its files anyway; viewers could not."""
-    grants_inherit(source=workspace, target=image, least=Role.EDITOR, granted_by=actor)
-    if workspace.owner_id != actor.pk:
-        grant_give(
-            kind=ObjectKind.IMAGE,
-            object_id=image.pk,
-            user=workspace.owner,
-            role=Role.MANAGER,
-            granted_by=actor,
-        )
-
-
-def _check_room(actor: Actor, workspace: Workspace) -> None:
-    """Who sees a workspace knows its host by name, whether or not they may see the host."""
-    if not policy.allows(actor, "host.images", workspace.host):
+def _check_capable(actor: Actor, workspace: Workspace) -> None:
+    """Both who takes it and who will own it, unless an administrator takes it. Who sees a
+    workspace knows its host by name, whether or not they may see the host."""
+    host = workspace.host
+    if not policy.allows(actor, "host.images", host):
         raise NotAllowed(
-            f"You may not create images on the host {workspace.host.name}. Ask an administrator."
+            f"You may not create images on the host {host.name}. Ask an administrator."
         )
+    if actor.is_superuser or policy.allows(workspace.owner, "host.images", host):
+        return
+    raise NotAllowed(
+        f"{workspace.owner.username}, to whom the snapshot would belong, may not create images on "
+        f"the host {host.name}. Ask an administrator."
+    )
 
 
 def _check_possible(workspace: Workspace) -> None:

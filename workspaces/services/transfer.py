@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from images.services.snapshots import snapshots_abandon
 from trailer.access.transfer import check_capable, owner_replace, transfer
 from workspaces.selectors import workspace_get
 from workspaces.services.by_hand import check_by_hand
@@ -44,6 +45,8 @@ def workspace_hand_over(
         wanted=demand_of_row(workspace),
         workspace_id=workspace.pk,
     )
+    # What it would hold is the new owner's from now on.
+    snapshots_abandon(workspace.pk)
     former = owner_replace(actor=actor, obj=workspace, user=user, share=share)
     cause = f"Handed over from {former.username} to {user.username}."
     event_write(workspace, actor=actor, kind=UserEvent.TRANSFER, cause=cause)
