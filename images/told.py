@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
 
 _IN_GENERAL: Final = {
-    BuildStatus.PENDING: "It waits for its host.",
-    BuildStatus.BUILDING: "It is being made.",
+    BuildStatus.PENDING: "Waiting for its host.",
+    BuildStatus.BUILDING: "Building.",
     BuildStatus.FINISHED: "",
-    BuildStatus.FAILED: "It could not be made. Whoever it is shared with sees why.",
-    BuildStatus.CANCELLED: "Its making was cancelled.",
+    BuildStatus.FAILED: "The build failed. Only who may see its source can read why.",
+    BuildStatus.CANCELLED: "The build was cancelled.",
 }
 
 

@@ -32,6 +32,7 @@ _RELAXED_POLICY = (
     "frame-ancestors 'none'; base-uri 'self'; form-action 'self'"
 )
 _RELAXED_PATH = "/admin/"
+_API_PATH = "/api/v1/"
 
 
 def url_origins() -> str:
@@ -55,6 +56,9 @@ class RequestContextMiddleware:
         with coming_from(request_origin(request.META, request.path, request_id)):
             response = self.get_response(request)
         response.headers[REQUEST_ID_HEADER] = request_id
+        if request.path.startswith(_API_PATH):
+            # An answer holds what its caller may see now: no cache may keep it.
+            response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 

@@ -1,4 +1,4 @@
-"""Per-object backoff: 10 s, doubling to 300 s, forgotten by a success or a newer revision."""
+"""Per-object backoff: 10 s, doubling to 300 s, forgotten by a success, an edit or a deletion."""
 
 from __future__ import annotations
 
@@ -53,11 +53,12 @@ class Failures:
             self._known.clear()
 
     def held(self, revisions: Mapping[str, int]) -> dict[str, str]:
-        """Objects that must still wait, with the reason; a new revision waits for nothing."""
+        """Objects that must still wait, with the reason. A new revision waits for nothing, and
+        neither does a removal: what left the document counts as revision 0."""
         now = clock.monotonic()
         with self._lock:
             for key, failure in list(self._known.items()):
-                if revisions.get(key, failure.revision) != failure.revision:
+                if revisions.get(key, 0) != failure.revision:
                     del self._known[key]
             return {
                 key: failure.message

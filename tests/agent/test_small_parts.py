@@ -76,12 +76,23 @@ def test_a_failed_object_waits_longer_each_time_until_it_changes() -> None:
 
 def test_a_success_or_a_returning_engine_ends_the_wait() -> None:
     failures = Failures()
+    both = {"a": 1, "b": 1}
     failures.record("a", "no", revision=1)
     failures.record("b", "no", revision=1)
     failures.clear("a")
-    assert set(failures.held({})) == {"b"}
+    assert set(failures.held(both)) == {"b"}
     failures.engine_is_back()
-    assert failures.held({}) == {}
+    assert failures.held(both) == {}
+
+
+def test_the_deletion_of_a_failed_object_waits_for_nothing_until_it_fails_itself() -> None:
+    failures = Failures()
+    for _ in range(5):
+        failures.record("w", "no", revision=3)
+    assert failures.held({"other": 1}) == {}
+    # What is not in the document is removed under revision 0.
+    failures.record("w", "still busy", revision=0)
+    assert failures.held({"other": 1}) == {"w": "still busy"}
 
 
 def test_an_excused_failure_waits_without_a_word_until_it_comes_again() -> None:

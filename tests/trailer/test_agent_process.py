@@ -10,7 +10,7 @@ def test_an_agent_that_cannot_start_is_tried_ever_more_seldom() -> None:
     for _ in range(7):
         failures = failures_in_a_row(failures, lived=0.5)
         delays.append(restart_delay(failures))
-    assert delays == [1, 2, 5, 10, 30, 30, 30]
+    assert delays == [1, 2, 5, 10, 10, 10, 10]
 
 
 def test_an_agent_that_worked_and_died_is_back_at_once_however_often_that_happened() -> None:

@@ -185,3 +185,11 @@ def test_every_page_names_an_icon_that_is_served(admin: User, path: str) -> None
 def test_a_browser_that_asks_the_address_itself_for_an_icon_gets_it() -> None:
     answer = Client().get("/favicon.ico")
     assert (answer.status_code, answer["Location"]) == (302, "/static/img/favicon.svg")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/workspaces/", "/api/v1/nothing/", "/api/v1/tokens/"])
+def test_no_cache_keeps_an_answer_of_the_api(admin: User, path: str) -> None:
+    client = Client()
+    for _ in range(2):
+        assert client.get(path)["Cache-Control"] == "no-store"
+        client.force_login(admin)

@@ -48,7 +48,7 @@ def test_one_workspace_too_many_is_refused_with_the_numbers(scene: Scene) -> Non
     scene.create()
     problem = refused(lambda: scene.create(name="two"))
     assert problem.message == (
-        "Your quota allows 1 workspaces; 1 are taken and this needs 1 more. "
+        "Your quota allows 1 workspace; 1 is taken and this needs 1 more. "
         "Delete one, or ask an administrator for a larger quota."
     )
     assert list(problem.fields) == ["name"]
@@ -144,7 +144,7 @@ def test_an_editor_spends_the_owners_quota(scene: Scene) -> None:
     box = scene.create(cpus=1)
     more = {"cpus": 2}
     problem = refused(lambda: workspace_update(actor=scene.admin, workspace=box, data=more))
-    assert problem.message.startswith("The quota of owner allows 1 CPUs")
+    assert problem.message.startswith("The quota of owner allows 1 CPU")
 
 
 def test_a_groups_quota_counts_for_all_members_together(scene: Scene) -> None:

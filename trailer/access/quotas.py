@@ -34,6 +34,7 @@ _NOUNS: Final = {
     "gpus": "GPUs",
     "disk_bytes": "of images and snapshots",
 }
+_COUNTED: Final = ("workspaces", "cpus", "gpus")
 _REMEDIES: Final = {
     "workspaces": "Delete one",
     "disk_bytes": "Delete an image that is not needed",
@@ -94,6 +95,14 @@ def owned_under(quota: Quota) -> Q:
     return Q(owner=quota.user_id) if quota.user_id else Q(owner__groups=quota.group_id)
 
 
+def _limit(resource: str, limit: float) -> str:
+    """The limit with its noun: `1 workspace`, `2 CPUs`, `3 GiB of memory`."""
+    noun = _NOUNS[resource]
+    if limit == 1 and resource in _COUNTED:
+        noun = noun.removesuffix("s")
+    return f"{amount(resource, limit)} {noun}"
+
+
 def check_need(quota: Quota, need: Need, *, owner_id: Any, actor: Actor) -> None:
     limit = limits_of(quota)[need.resource]
     if limit is None or need.used + need.wanted <= limit:
@@ -101,8 +110,9 @@ def check_need(quota: Quota, need: Need, *, owner_id: Any, actor: Actor) -> None
     name = need.resource
     remedy = _REMEDIES.get(name, "Stop another workspace, or ask for less")
     sentence = (
-        f"{_whose(quota, owner_id, actor)} allows {amount(name, limit)} {_NOUNS[name]}; "
-        f"{amount(name, need.used)} are taken and this needs {amount(name, need.wanted)} more. "
+        f"{_whose(quota, owner_id, actor)} allows {_limit(name, limit)}; "
+        f"{amount(name, need.used)} {'is' if need.used == 1 else 'are'} taken and this needs "
+        f"{amount(name, need.wanted)} more. "
         f"{remedy}, or ask an administrator for a larger quota."
     )
     field = "name" if name in ("workspaces", "disk_bytes") else name
@@ -113,7 +123,7 @@ def needs_a_size(quota: Quota, resource: str, *, owner_id: Any, actor: Actor) ->
     """Without a limit of its own a workspace could take everything."""
     limit = limits_of(quota)[resource] or 0
     sentence = (
-        f"{_whose(quota, owner_id, actor)} allows {amount(resource, limit)} {_NOUNS[resource]}, "
+        f"{_whose(quota, owner_id, actor)} allows {_limit(resource, limit)}, "
         f"so each workspace must say how much it takes. Set {resource}."
     )
     return Invalid(sentence, code="quota_exceeded", fields={resource: [sentence]})

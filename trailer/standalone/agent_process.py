@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STOP_SECONDS = 15
-_RESTART_SECONDS = (1, 2, 5, 10, 30)
+_RESTART_SECONDS = (1, 2, 5, 10)
 _STEADY_SECONDS = 10.0
 
 
