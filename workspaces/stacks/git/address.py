@@ -6,13 +6,13 @@ checked, and git is then held to exactly those addresses.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+from agent.protocol.addresses import BadHost, host_name, is_public
 from workspaces.stacks.git.allow import allows
 from workspaces.stacks.git.types import GitError, GitRefused
 
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     Resolver = Callable[[str, int], Sequence[str]]
 
 _SCHEMES: Final = {"https": 443, "http": 80, "ssh": 22}
-_LABEL: Final = r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?"
-_HOST: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _PATH: Final = re.compile(r"/[A-Za-z0-9._~%+@,=/-]{1,1000}")
 _SCP: Final = re.compile(r"(?P<user>[^@/:]+)@(?P<host>[^/:@]+):(?P<path>[^:].*)")
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 _MAX_URL: Final = 2000
 _EXAMPLE: Final = "Write it as https://host/path or ssh://user@host/path."
 
@@ -106,7 +102,7 @@ def reachable_addresses(
     found = tuple((resolve or _resolve)(address.host, address.port))
     if not found:
         raise GitError(f"The name {address.host} has no address. Check how it is written.")
-    refused = [text for text in found if not _is_public(text)]
+    refused = [text for text in found if not is_public(text)]
     if refused and not allows(allow, address, refused):
         raise GitRefused(
             f"{address.host} is an address of a private network, where the server does not fetch "
@@ -145,22 +141,12 @@ def _user(scheme: str, netloc: str) -> str:
 
 
 def _host(text: str) -> str:
-    host = text.lower().removesuffix(".")
-    if ":" in host:
-        try:
-            return str(ipaddress.IPv6Address(host))
-        except ValueError as error:
-            raise GitRefused(f"The repository's address has no valid host. {_EXAMPLE}") from error
-    last = host.rpartition(".")[2]
-    if last.isdigit() or last.startswith("0x"):
-        # 127.1, 0177.0.0.1 and 2130706433 are all one address to some programs.
-        try:
-            return str(ipaddress.IPv4Address(host))
-        except ValueError as error:
-            raise GitRefused("Write the host's IP address as four decimal numbers.") from error
-    if len(host) > 253 or not _HOST.fullmatch(host):
-        raise GitRefused(f"The repository's address has no valid host. {_EXAMPLE}")
-    return host
+    try:
+        return host_name(text)
+    except BadHost as error:
+        raise GitRefused(
+            f"The repository's address has no valid host. {error} {_EXAMPLE}"
+        ) from error
 
 
 def _path(text: str) -> str:
@@ -177,15 +163,3 @@ def _resolve(host: str, port: int) -> Sequence[str]:
             f"The name {host} can't be resolved. Check how it is written, and the server's DNS."
         ) from error
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def _is_public(text: str) -> bool:
-    """Addresses that carry an IPv4 address inside are judged by that one too."""
-    ip = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv4Address):
-        return ip.is_global and not ip.is_multicast
-    if ip in _NAT64:
-        return _is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-    if ip not in _UNICAST or not ip.is_global or ip.teredo:
-        return False
-    return ip.sixtofour is None or _is_public(str(ip.sixtofour))
