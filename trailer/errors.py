@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,6 +14,8 @@ class ApplicationError(Exception):
 
     code = "error"
     status = 400
+    # Answered beside code and message.
+    extra: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -49,6 +52,16 @@ class NotFound(ApplicationError):
 class Conflict(ApplicationError):
     code = "conflict"
     status = 409
+
+
+class WouldLoseFiles(Conflict):
+    """The change was refused because files would be gone; `extra` says which."""
+
+    code = "would_lose_files"
+
+    def __init__(self, message: str, *, extra: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.extra = dict(extra)
 
 
 class Throttled(ApplicationError):

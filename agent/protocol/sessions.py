@@ -17,6 +17,8 @@ LOGS: Final = "logs"
 EXEC: Final = "exec"
 ATTACH: Final = "attach"
 PROXY: Final = "proxy"
+# Answered with one WritableLayer as JSON.
+LAYER: Final = "writable_layer"
 
 _HEADER: Final = struct.Struct("!BI")
 _CREDIT: Final = struct.Struct("!I")

@@ -16,6 +16,7 @@ from agent.runtime.docker_client import (
     CuttableStream,
 )
 from agent.runtime.docker_images import DockerImages
+from agent.runtime.docker_layers import DockerLayers
 from agent.runtime.docker_networks import DockerNetworks
 from agent.runtime.docker_requests import KVM_COMPANIONS, container_config, single_file
 from agent.runtime.docker_sessions import DockerSessions
@@ -37,7 +38,7 @@ _EVENTS = {
 _TAIL_LINES = 10
 
 
-class DockerRuntime(DockerImages, DockerNetworks, DockerSessions):
+class DockerRuntime(DockerImages, DockerNetworks, DockerSessions, DockerLayers):
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._engine = Connections(dict(environment))
         self._lock = threading.Lock()

@@ -57,6 +57,7 @@ class DockerSessions:
             exit_code=int(state.get("ExitCode") or 0),
             pid=int(state.get("Pid") or 0),
             addresses=_addresses(raw),
+            mount_targets=_mount_targets(raw),
         )
 
     def connect_port(self, run: ContainerRun, port: int) -> socket.socket:
@@ -298,3 +299,9 @@ def _addresses(raw: Mapping[str, Any]) -> tuple[str, ...]:
     networks = (raw.get("NetworkSettings") or {}).get("Networks") or {}
     found = (str((place or {}).get("IPAddress") or "") for place in networks.values())
     return tuple(sorted(address for address in found if address))
+
+
+def _mount_targets(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    mounts = {str(mount.get("Destination") or "") for mount in raw.get("Mounts") or ()}
+    mounts |= set((raw.get("HostConfig") or {}).get("Tmpfs") or ())
+    return tuple(sorted(mounts - {""}))

@@ -9,9 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agent.errors import Conflict
+from agent.errors import Conflict, NotFound
 from agent.runtime.inner_network import PortClosed
-from agent.runtime.session_port import ContainerRun, ExecRecord, LogRequest
+from agent.runtime.session_port import (
+    Change,
+    ContainerRun,
+    ExecRecord,
+    LogRequest,
+    PathChange,
+    PathFacts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +122,10 @@ class FakeSessions(ABC):
         # Port of a container -> port of this machine where a test listens.
         self.ports: dict[int, int] = {}
         self.ended_execs: list[ExecRecord] = []
+        # Container -> path -> size of what it wrote; None is a folder.
+        self.written: dict[str, dict[str, int | None]] = {}
+        self.deleted: dict[str, list[str]] = {}
+        self.mount_targets: tuple[str, ...] = ()
         self._exec_numbers = itertools.count(1)
 
     # --- by hand ---
@@ -143,6 +154,7 @@ class FakeSessions(ABC):
             workspace_id=container.labels.get("trailer.workspace", ""),
             finished_at=str(len(self.log_lines.get(container_id, []))),
             exit_code=container.exit_code or 0,
+            mount_targets=self.mount_targets,
         )
 
     def container_logs(self, container_id: str, request: LogRequest) -> FakeLog:
@@ -181,6 +193,26 @@ class FakeSessions(ABC):
         if port not in self.ports:
             raise PortClosed(f"Nothing listens on port {port} of this workspace.")
         return socket.create_connection(("127.0.0.1", self.ports[port]))
+
+    def container_changes(self, container_id: str) -> tuple[list[PathChange], bool]:
+        self._call("container_changes")
+        self._get(container_id)
+        written = self.written.get(container_id, {})
+        changes = [PathChange(path, Change.ADDED) for path in written]
+        gone = self.deleted.get(container_id, [])
+        return [*changes, *(PathChange(path, Change.DELETED) for path in gone)], True
+
+    def writable_size(self, container_id: str) -> int:
+        self._call("writable_size")
+        return sum(size or 0 for size in self.written.get(container_id, {}).values())
+
+    def path_facts(self, container_id: str, path: str) -> PathFacts:
+        self._call("path_facts")
+        written = self.written.get(container_id, {})
+        if path not in written:
+            raise NotFound(f"Could not find the file {path} in container {container_id}")
+        size = written[path]
+        return PathFacts(size or 0, size is not None)
 
     # --- of the engine beside ---
 

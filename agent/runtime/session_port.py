@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,6 +28,26 @@ class ContainerRun:
     # Of its first process, as the host numbers it.
     pid: int = 0
     addresses: tuple[str, ...] = ()
+    # Where volumes, folders of the host and memory file systems lie over its own files.
+    mount_targets: tuple[str, ...] = ()
+
+
+class Change(StrEnum):
+    CHANGED = "changed"
+    ADDED = "added"
+    DELETED = "deleted"
+
+
+class PathChange(NamedTuple):
+    """A path of a container that its image does not have so."""
+
+    path: str
+    change: Change
+
+
+class PathFacts(NamedTuple):
+    size_bytes: int
+    is_file: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,4 +127,16 @@ class SessionRuntime(Protocol):
 
     def connect_port(self, run: ContainerRun, port: int) -> socket.socket:
         """A connection to a program inside; PortClosed when none listens there."""
+        ...
+
+    def container_changes(self, container_id: str) -> tuple[list[PathChange], bool]:
+        """What differs from the image, and whether that is all of it."""
+        ...
+
+    def writable_size(self, container_id: str) -> int:
+        """Bytes of the container's own layer; the engine may have to count them."""
+        ...
+
+    def path_facts(self, container_id: str, path: str) -> PathFacts:
+        """NotFound for a path that is gone."""
         ...

@@ -18,6 +18,7 @@ from agent.protocol.sessions import (
     BUSY,
     ENDED,
     EXEC,
+    LAYER,
     LOGS,
     NOT_THERE,
     PROXY,
@@ -28,6 +29,7 @@ from agent.protocol.sessions import (
 )
 from agent.sessions import limits
 from agent.sessions.containers import Containers, Refused
+from agent.sessions.layers import LayerSessions
 from agent.sessions.logs import Changes, LogSessions
 from agent.sessions.proxies import ProxySessions
 from agent.sessions.terminals import ExecSession, attach
@@ -78,6 +80,7 @@ class Sessions:
             EXEC: self._serve_exec,
             ATTACH: self._serve_attach,
             PROXY: ProxySessions(runtime, containers).serve,
+            LAYER: LayerSessions(runtime, containers).serve,
         }
 
     # --- told by others ---
@@ -206,7 +209,7 @@ class Sessions:
             streams = [
                 channel
                 for channel, place in self._streams.items()
-                if not (place.is_log or place.is_proxy)
+                if not (place.is_log or place.is_proxy or place.is_look)
             ]
         for session in terminals:
             if session.is_ending:

@@ -120,6 +120,7 @@ TABLE = {
     "workspaces/{id}/plan/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/rollback/plan/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/redeploy/": Route("workspace", "POST", HIDDEN),
+    "workspaces/{id}/redeploy/plan/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/extend/": Route("workspace", "POST", HIDDEN),
     "workspaces/{id}/revisions/": Route("workspace", "GET", HIDDEN),
     "workspaces/{id}/rollback/": Route("workspace", "POST", HIDDEN),

@@ -138,10 +138,13 @@ def test_a_rollback_is_answered_with_the_restored_object(scene: Scene) -> None:
 def test_a_plan_has_the_shape_of_the_contract(scene: Scene) -> None:
     workspace = scene.create_full()
     observe(workspace)
+    Host.objects.update(last_heartbeat=None)
     body = {"env": {"MODE": "live"}, "secret_env": {"PASSWORD": "other"}, "description": ""}
     answer = scene.client().post(detail(workspace, "plan/"), body, format="json")
     assert answer.status_code == 200
-    assert answer.json() == {
+    told = answer.json()
+    assert told.pop("writable_layer_reason").endswith("is pending.")
+    assert told == {
         "action": "replace",
         "changes": [
             {
@@ -159,6 +162,8 @@ def test_a_plan_has_the_shape_of_the_contract(scene: Scene) -> None:
             {"field": "description", "from": "For the tests.", "to": "", "effect": "none"},
         ],
         "downtime": "brief",
+        "loses_files": True,
+        "writable_layer": None,
     }
     assert Workspace.objects.get().revision == 1
 

@@ -34,6 +34,7 @@ ROUTES: list[tuple[str, str, dict[str, Any], int, int]] = [
     ("post", "clone/", {"name": "copy"}, 202, EDITOR),
     ("post", "rollback/", {"revision": 1}, 202, EDITOR),
     ("post", "rollback/plan/", {"revision": 1}, 200, EDITOR),
+    ("post", "redeploy/plan/", {}, 200, EDITOR),
     ("post", "plan/", {"cpus": 1}, 200, EDITOR),
     ("get", "events/", {}, 200, VIEWER),
     ("get", "revisions/", {}, 200, VIEWER),

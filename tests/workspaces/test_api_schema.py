@@ -24,8 +24,8 @@ def test_the_input_names_exactly_the_writable_fields(schema: dict[str, Any]) -> 
     create = component(schema, "WorkspaceInputRequest")
     assert set(create["properties"]) == WRITABLE
     assert set(create["required"]) == set(REQUIRED)
-    patch = component(schema, "PatchedWorkspaceInputRequest")
-    assert set(patch["properties"]) == WRITABLE
+    patch = component(schema, "PatchedWorkspaceUpdateInputRequest")
+    assert set(patch["properties"]) == {*WRITABLE, "refuse_loss"}
     assert "required" not in patch
 
 
@@ -55,6 +55,7 @@ def test_every_route_is_described_with_its_codes(schema: dict[str, Any]) -> None
         ("{id}/extend/", "post"): "202",
         ("{id}/rollback/", "post"): "202",
         ("{id}/rollback/plan/", "post"): "200",
+        ("{id}/redeploy/plan/", "post"): "200",
         ("{id}/plan/", "post"): "200",
         ("{id}/metrics/", "get"): "200",
         ("{id}/grants/", "get"): "200",
@@ -67,6 +68,10 @@ def test_every_route_is_described_with_its_codes(schema: dict[str, Any]) -> None
 
 
 def test_a_plan_is_described_as_the_contract_has_it(schema: dict[str, Any]) -> None:
-    assert set(component(schema, "Plan")["properties"]) == {"action", "changes", "downtime"}
+    plan = {"action", "changes", "downtime"}
+    loss = {"loses_files", "writable_layer", "writable_layer_reason"}
+    assert set(component(schema, "Plan")["properties"]) == plan | loss
+    layer = component(schema, "WritableLayer")["properties"]
+    assert set(layer) > {"size_bytes", "paths"}
     change = component(schema, "FieldChange")
     assert set(change["properties"]) == {"field", "from", "to", "effect"}

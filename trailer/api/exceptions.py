@@ -34,6 +34,7 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     headers: dict[str, str] = {}
     if isinstance(error, ApplicationError):
         status, answer = error.status, body(error.code, error.message, request_id, error.fields)
+        answer |= error.extra
         if isinstance(error, Throttled):
             headers["Retry-After"] = str(error.retry_after)
     elif isinstance(error, exceptions.ValidationError):

@@ -35,6 +35,16 @@ _OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
 _TIMEOUT: dict[str, Any] = {"min_value": 0, "max_value": MAX_TIMEOUT, "required": False}
 
 
+_REFUSE_LOSS: dict[str, Any] = {
+    "required": False,
+    "help_text": "Answer 409 would_lose_files instead of throwing files of the container away.",
+}
+
+
+class ReplaceInput(serializers.Serializer[Any]):
+    refuse_loss = serializers.BooleanField(**_REFUSE_LOSS)
+
+
 class WorkspaceInput(serializers.Serializer[Any]):
     name = serializers.RegexField(f"^{NAME_PATTERN}$", max_length=63)
     description = serializers.CharField(**_TEXT, required=False)
@@ -75,6 +85,10 @@ class WorkspaceInput(serializers.Serializer[Any]):
     labels = serializers.DictField(child=serializers.CharField(**_TEXT), required=False)
 
 
+class WorkspaceUpdateInput(WorkspaceInput):
+    refuse_loss = serializers.BooleanField(**_REFUSE_LOSS)
+
+
 class CloneInput(serializers.Serializer[Any]):
     name = serializers.RegexField(f"^{NAME_PATTERN}$", max_length=63)
     host = serializers.UUIDField(**_OPTIONAL)
@@ -100,3 +114,4 @@ class ExtendInput(serializers.Serializer[Any]):
 
 class RollbackInput(serializers.Serializer[Any]):
     revision = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+    refuse_loss = serializers.BooleanField(**_REFUSE_LOSS)

@@ -205,7 +205,38 @@ class FieldChangeSerializer(serializers.Serializer[Any]):
         }
 
 
-class PlanSerializer(serializers.Serializer[Any]):
+class WrittenPathSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    size_bytes = serializers.IntegerField()
+
+
+class WritableLayerSerializer(serializers.Serializer[Any]):
+    """What a container wrote outside its volumes."""
+
+    size_bytes = serializers.IntegerField()
+    file_count = serializers.IntegerField()
+    deleted_count = serializers.IntegerField(help_text="Files of the image that were deleted.")
+    is_whole = serializers.BooleanField(
+        help_text="Whether every path was looked at; at most 200 are."
+    )
+    paths = WrittenPathSerializer(
+        many=True, help_text="Largest first, at most 20; empty without the right to a terminal."
+    )
+
+
+class LossSerializer(serializers.Serializer[Any]):
+    """What a replace would throw away, asked from the host's agent now."""
+
+    loses_files = serializers.BooleanField(
+        help_text="Whether a replace would throw written files away, or nobody can say."
+    )
+    writable_layer = WritableLayerSerializer(allow_null=True)
+    writable_layer_reason = serializers.CharField(
+        allow_blank=True, help_text="Why there is none, or why its paths are left out."
+    )
+
+
+class PlanSerializer(LossSerializer):
     action = serializers.ChoiceField(
         choices=["none", "create", "in_place", "replace", "start", "stop"]
     )

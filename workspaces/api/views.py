@@ -23,9 +23,11 @@ from workspaces.api.filters import WorkspaceFilter, WorkspaceOrdering
 from workspaces.api.inputs import (
     CloneInput,
     ExtendInput,
+    ReplaceInput,
     RollbackInput,
     SnapshotInput,
     WorkspaceInput,
+    WorkspaceUpdateInput,
 )
 from workspaces.api.logs import WorkspaceLogsMixin
 from workspaces.api.metrics import WorkspaceMetricsMixin
@@ -38,6 +40,7 @@ from workspaces.api.serializers import (
     WorkspaceSerializer,
 )
 from workspaces.models import Workspace
+from workspaces.services.loss import loss_body
 from workspaces.validation.fields import check_known
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 _run = extend_schema(request=None, parameters=[IF_MATCH], responses={202: WorkspaceSerializer})
+_replace = extend_schema(
+    request=ReplaceInput, parameters=[IF_MATCH], responses={202: WorkspaceSerializer}
+)
 
 
 def _body(request: Request) -> dict[str, Any]:
@@ -57,7 +63,17 @@ def _body(request: Request) -> dict[str, Any]:
 
 def _planned(plan: services.Plan) -> Response:
     changes = msgspec.to_builtins(plan.changes)
-    return Response(PlanSerializer({**vars(plan), "changes": changes}).data)
+    return Response(
+        PlanSerializer({**vars(plan), **loss_body(plan.loss), "changes": changes}).data
+    )
+
+
+def _refusing(data: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """What the body asks for, and whether it refuses to lose files by it."""
+    refuses = data.get("refuse_loss", False)
+    if not isinstance(refuses, bool):
+        raise Invalid.field("refuse_loss", "refuse_loss must be true or false.")
+    return {name: data[name] for name in data if name != "refuse_loss"}, refuses
 
 
 @transfers(WorkspaceSerializer)
@@ -87,17 +103,20 @@ class WorkspaceViewSet(
         return self._answer(workspace, status.HTTP_201_CREATED)
 
     @extend_schema(
-        request=WorkspaceInput,
+        request=WorkspaceUpdateInput,
         parameters=[IF_MATCH],
         responses=WorkspaceSerializer,
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change some fields; what changes nothing keeps the revision."""
+        workspace = self.get_object()
+        data, refuses = _refusing(_body(request))
         workspace = services.workspace_update(
             actor=request.user,
-            workspace=self.get_object(),
-            data=_body(request),
+            workspace=workspace,
+            data=data,
             expected_revision=self.seen_revision,
+            refuse_loss=refuses,
         )
         return self._answer(workspace, status.HTTP_200_OK)
 
@@ -114,11 +133,11 @@ class WorkspaceViewSet(
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @_run
+    @_replace
     @action(detail=True, methods=["post"])
     def start(self, request: Request, pk: str) -> Response:
         """Start; after an error: try again."""
-        return self._run(request, services.workspace_start)
+        return self._replace(request, services.workspace_start)
 
     @_run
     @action(detail=True, methods=["post"])
@@ -126,11 +145,19 @@ class WorkspaceViewSet(
         """Stop; the container stays."""
         return self._run(request, services.workspace_stop)
 
-    @_run
+    @_replace
     @action(detail=True, methods=["post"])
     def redeploy(self, request: Request, pk: str) -> Response:
         """Replace the container although nothing changed."""
-        return self._run(request, services.workspace_redeploy)
+        return self._replace(request, services.workspace_redeploy)
+
+    @extend_schema(request=ReplaceInput, responses={200: PlanSerializer})
+    @action(detail=True, methods=["post"], url_path="redeploy/plan")
+    def redeploy_plan(self, request: Request, pk: str) -> Response:
+        """What a redeploy would do, and which files would be gone; saves nothing."""
+        workspace = self.get_object()
+        check_known(_refusing(_body(request))[0], ())
+        return _planned(services.redeploy_plan(actor=request.user, workspace=workspace))
 
     @extend_schema(
         request=SnapshotInput,
@@ -189,33 +216,36 @@ class WorkspaceViewSet(
     @action(detail=True, methods=["post"])
     def rollback(self, request: Request, pk: str) -> Response:
         """Return to the fields of an earlier revision, secrets included."""
-        workspace, data = self.get_object(), _body(request)
+        workspace = self.get_object()
+        data, refuses = _refusing(_body(request))
         check_known(data, ("revision",))
         workspace = services.workspace_rollback(
             actor=request.user,
             workspace=workspace,
             revision=data.get("revision"),
             expected_revision=self.seen_revision,
+            refuse_loss=refuses,
         )
         return self._answer(workspace, status.HTTP_202_ACCEPTED)
 
     @extend_schema(
-        request=WorkspaceInput(partial=True),
+        request=WorkspaceUpdateInput(partial=True),
         responses={200: PlanSerializer},
     )
     @action(detail=True, methods=["post"])
     def plan(self, request: Request, pk: str) -> Response:
-        """What a change would do; saves nothing."""
-        plan = services.workspace_plan(
-            actor=request.user, workspace=self.get_object(), data=_body(request)
-        )
+        """What a change would do, and which files would be gone; saves nothing."""
+        workspace = self.get_object()
+        data, _ = _refusing(_body(request))
+        plan = services.workspace_plan(actor=request.user, workspace=workspace, data=data)
         return _planned(plan)
 
     @extend_schema(request=RollbackInput, responses={200: PlanSerializer})
     @action(detail=True, methods=["post"], url_path="rollback/plan")
     def rollback_plan(self, request: Request, pk: str) -> Response:
         """What a rollback would do; saves nothing."""
-        workspace, data = self.get_object(), _body(request)
+        workspace = self.get_object()
+        data, _ = _refusing(_body(request))
         check_known(data, ("revision",))
         plan = services.rollback_plan(
             actor=request.user, workspace=workspace, revision=data.get("revision")
@@ -264,6 +294,18 @@ class WorkspaceViewSet(
             actor=request.user,
             workspace=workspace,
             expected_revision=self.seen_revision,
+        )
+        return self._answer(workspace, status.HTTP_202_ACCEPTED)
+
+    def _replace(self, request: Request, service: Callable[..., Workspace]) -> Response:
+        workspace = self.get_object()
+        data, refuses = _refusing(_body(request))
+        check_known(data, ())
+        workspace = service(
+            actor=request.user,
+            workspace=workspace,
+            expected_revision=self.seen_revision,
+            refuse_loss=refuses,
         )
         return self._answer(workspace, status.HTTP_202_ACCEPTED)
 

@@ -16,6 +16,7 @@ from workspaces.services.by_hand import check_by_hand
 from workspaces.services.change import change_prepare, change_save
 from workspaces.services.ledger import UserEvent
 from workspaces.services.locking import workspace_lock
+from workspaces.services.loss import revision_without_loss
 from workspaces.services.update import plan_of
 from workspaces.validation.fields import WRITABLE, fields_for_update
 from workspaces.validation.scalars import integer
@@ -32,11 +33,20 @@ _MAX_REVISION = 2**31 - 1
 
 
 def workspace_rollback(
-    *, actor: Actor, workspace: Workspace, revision: Any, expected_revision: int | None = None
+    *,
+    actor: Actor,
+    workspace: Workspace,
+    revision: Any,
+    expected_revision: int | None = None,
+    refuse_loss: bool = False,
 ) -> Workspace:
     """Restores every field of that revision, secrets included, except the run state."""
     policy.require(actor, "workspace.modify", workspace)
     number = integer(revision, "revision", least=1, most=_MAX_REVISION)
+    if refuse_loss:
+        expected_revision = revision_without_loss(
+            actor, workspace, expected_revision, lambda current: _prepare(actor, current, number)
+        )
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
         check_by_hand(current)
@@ -52,7 +62,7 @@ def rollback_plan(*, actor: Actor, workspace: Workspace, revision: Any) -> Plan:
     """What workspace_rollback() would do; saves nothing."""
     policy.require(actor, "workspace.modify", workspace)
     number = integer(revision, "revision", least=1, most=_MAX_REVISION)
-    return plan_of(_prepare(actor, workspace_get(workspace.pk), number))
+    return plan_of(actor, _prepare(actor, workspace_get(workspace.pk), number))
 
 
 def _prepare(actor: Actor, current: Workspace, number: int) -> Change:

@@ -15,11 +15,15 @@ from workspaces.services.by_hand import check_by_hand
 from workspaces.services.change import change_prepare, change_retry, change_save
 from workspaces.services.ledger import UserEvent
 from workspaces.services.locking import workspace_lock
+from workspaces.services.loss import revision_without_loss
+from workspaces.services.update import plan_of
 from workspaces.status import workspace_status
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
     from workspaces.models import Workspace
+    from workspaces.services.change import Change
+    from workspaces.services.update import Plan
 
 # Statuses that contradict what is wanted: asking again is then a request to try again.
 _RETRIED = {
@@ -29,8 +33,18 @@ _RETRIED = {
 
 
 def workspace_start(
-    *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
+    *,
+    actor: Actor,
+    workspace: Workspace,
+    expected_revision: int | None = None,
+    refuse_loss: bool = False,
 ) -> Workspace:
+    """What was changed while it was stopped is brought to it, which may replace its container."""
+    if refuse_loss:
+        policy.require(actor, "workspace.modify", workspace)
+        expected_revision = revision_without_loss(
+            actor, workspace, expected_revision, lambda current: _started(actor, current)
+        )
     return _run(actor, workspace, DesiredState.RUNNING, expected_revision)
 
 
@@ -41,16 +55,39 @@ def workspace_stop(
 
 
 def workspace_redeploy(
-    *, actor: Actor, workspace: Workspace, expected_revision: int | None = None
+    *,
+    actor: Actor,
+    workspace: Workspace,
+    expected_revision: int | None = None,
+    refuse_loss: bool = False,
 ) -> Workspace:
     """A new container although no field moved; a stopped workspace is started with it."""
     policy.require(actor, "workspace.modify", workspace)
+    if refuse_loss:
+        expected_revision = revision_without_loss(
+            actor, workspace, expected_revision, lambda current: _redeployed(actor, current)
+        )
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
-        fields = replace(fields_of(current), desired_state=DesiredState.RUNNING.value)
-        change = change_prepare(actor=actor, workspace=current, fields=fields, redeploy=True)
+        change = _redeployed(actor, current)
         change_save(change, actor=actor, kind=UserEvent.REDEPLOY, cause="Redeploy requested.")
         return workspace_get(current.pk)
+
+
+def redeploy_plan(*, actor: Actor, workspace: Workspace) -> Plan:
+    """What workspace_redeploy() would do; saves nothing."""
+    policy.require(actor, "workspace.modify", workspace)
+    return plan_of(actor, _redeployed(actor, workspace_get(workspace.pk)))
+
+
+def _redeployed(actor: Actor, current: Workspace) -> Change:
+    fields = replace(fields_of(current), desired_state=DesiredState.RUNNING.value)
+    return change_prepare(actor=actor, workspace=current, fields=fields, redeploy=True)
+
+
+def _started(actor: Actor, current: Workspace) -> Change:
+    fields = replace(fields_of(current), desired_state=DesiredState.RUNNING.value)
+    return change_prepare(actor=actor, workspace=current, fields=fields)
 
 
 def _run(

@@ -14,6 +14,7 @@ from workspaces.services.by_hand import check_by_hand
 from workspaces.services.change import change_prepare, change_save
 from workspaces.services.ledger import UserEvent
 from workspaces.services.locking import workspace_lock
+from workspaces.services.loss import NOTHING, loss_of, revision_without_loss
 from workspaces.services.quota import demand_of_fields, demand_of_row, preview_quota
 from workspaces.validation.fields import fields_for_update
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
     from workspaces.models import Workspace
     from workspaces.services.change import Change
+    from workspaces.services.loss import Loss
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Plan:
     action: str
     changes: tuple[FieldChange, ...]
     downtime: str
+    loss: Loss = NOTHING
 
 
 def workspace_update(
@@ -39,16 +42,22 @@ def workspace_update(
     workspace: Workspace,
     data: Mapping[str, Any],
     expected_revision: int | None = None,
+    refuse_loss: bool = False,
 ) -> Workspace:
-    """`data` holds what changes, in the API's shape. What changes nothing saves nothing."""
+    """`data` holds what changes, in the API's shape. What changes nothing saves nothing.
+
+    With `refuse_loss` nothing is saved that would throw files of the container away.
+    """
     policy.require(actor, "workspace.modify", workspace)
+    if refuse_loss:
+        expected_revision = revision_without_loss(
+            actor, workspace, expected_revision, lambda current: _prepare(actor, current, data)
+        )
     with transaction.atomic():
         current = workspace_lock(workspace, expected_revision=expected_revision)
         # It may have been handed over meanwhile.
         policy.require(actor, "workspace.modify", current)
-        check_by_hand(current)
-        fields = fields_for_update(fields_of(current), data)
-        change = change_prepare(actor=actor, workspace=current, fields=fields)
+        change = _prepare(actor, current, data)
         if not change.changes:
             return current
         names = dict.fromkeys(item.field for item in change.changes)
@@ -62,19 +71,28 @@ def workspace_plan(*, actor: Actor, workspace: Workspace, data: Mapping[str, Any
     """What workspace_update() would do with the same data; saves nothing."""
     policy.require(actor, "workspace.modify", workspace)
     current = workspace_get(workspace.pk)
-    check_by_hand(current)
-    fields = fields_for_update(fields_of(current), data)
-    change = change_prepare(actor=actor, workspace=current, fields=fields)
+    change = _prepare(actor, current, data)
     preview_quota(
         actor=actor,
         owner_id=current.owner_id,
-        wanted=demand_of_fields(fields),
+        wanted=demand_of_fields(change.fields),
         before=demand_of_row(current),
         workspace_id=current.pk,
     )
-    return plan_of(change)
+    return plan_of(actor, change)
 
 
-def plan_of(change: Change) -> Plan:
-    changes = (*change.changes, *change.overdue)
-    return Plan(action=change.action, changes=changes, downtime=change.downtime)
+def plan_of(actor: Actor, change: Change) -> Plan:
+    """With what a replace would throw away, asked from the agent now."""
+    return Plan(
+        action=change.action,
+        changes=(*change.changes, *change.overdue),
+        downtime=change.downtime,
+        loss=loss_of(actor, change.workspace, change.action),
+    )
+
+
+def _prepare(actor: Actor, current: Workspace, data: Mapping[str, Any]) -> Change:
+    check_by_hand(current)
+    fields = fields_for_update(fields_of(current), data)
+    return change_prepare(actor=actor, workspace=current, fields=fields)
