@@ -20,6 +20,17 @@ class Attachment:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObservedMount:
+    """What outlives the container or is seen by others too: a volume (also one that the engine
+    made for its image) or a folder of the host. `source` is the volume's name or the path."""
+
+    target: str
+    kind: str = "volume"
+    source: str = ""
+    read_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class ObservedContainer:
     """`inspected` is False for containers known only from the list (never ours)."""
 
@@ -41,8 +52,14 @@ class ObservedContainer:
     nano_cpus: int = 0
     memory_bytes: int = 0
     attachments: tuple[Attachment, ...] = ()
+    mounts: tuple[ObservedMount, ...] = ()
     log_tail: str = ""
     inspected: bool = True
+
+    @property
+    def writable_targets(self) -> tuple[str, ...]:
+        """Where it can write to something that another container could hold at the same time."""
+        return tuple(mount.target for mount in self.mounts if not mount.read_only)
 
     @property
     def is_up(self) -> bool:

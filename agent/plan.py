@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Node:
-    """`after` must have succeeded first. A node with `rescues` runs only when one of those failed.
+    """`after` must have succeeded first. A node with `rescues` runs only when one of those failed
+    (and not where something newer is wanted: the next plan sees to that).
     Nodes marked `cleanup` run last, and only in the newest cycle."""
 
     number: int

@@ -35,6 +35,14 @@ class Ref:
         return f"#{self.node}" if self.node is not None else self.id[:12]
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One replace: what the new container was to be, and at which revision of its workspace."""
+
+    mark: str
+    revision: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class BaseStep:
     """`key` names the object the step works for; `begins` is the status shown when it starts;
@@ -45,6 +53,9 @@ class BaseStep:
     cause: str
     begins: str = ""
     event: str = ""
+    # Set on the steps of a replace for which the old container stands still: which attempt it is.
+    # If one of them fails, that is remembered, and the same is not tried again.
+    attempt: Attempt | None = None
     changes: tuple[FieldChange, ...] = ()
 
     @property
@@ -217,10 +228,12 @@ class StartContainer(ContainerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class StopContainer(ContainerStep):
-    """`settle`: seconds before the signal, in which what was on its way to it still arrives."""
+    """`settle`: seconds before the signal, in which what was on its way to it still arrives.
+    `to_replace`: if its replacement does not come up, it is started again."""
 
     timeout: float = 10.0
     settle: float = 0.0
+    to_replace: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +293,12 @@ class WriteRoutes(ContainerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class WaitHealthy(ContainerStep):
+    """Without a health check it is enough to be up for `steady` seconds; without those a health
+    check must answer. `otherwise`: what happens if it does not come up, for the message."""
+
     timeout: float = 60.0
+    steady: float | None = None
+    otherwise: str = ""
 
 
 Step = (

@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 
 ENGINE_WORKERS = 8
 WAITING_WORKERS = 32
-_FINAL = frozenset({"ok", "failed", "skipped"})
+# `obsolete`: given up because something newer is wanted. The next plan starts from what is there,
+# so nothing is rescued.
+_FINAL = frozenset({"ok", "failed", "obsolete", "skipped"})
+_NOT_REACHED = _FINAL - {"ok"}
 
 
 class Watcher:
@@ -139,7 +142,7 @@ class Execution:
     @property
     def failed(self) -> int:
         with self._lock:
-            return sum(outcome == "failed" for outcome in self._outcomes.values())
+            return sum(outcome in {"failed", "obsolete"} for outcome in self._outcomes.values())
 
     def advance(self) -> None:
         """Start whatever became ready; skip what cannot happen any more; notice the end."""
@@ -190,9 +193,10 @@ class Execution:
             before = [self._outcomes[number] for number in node.rescues]
             if any(outcome not in _FINAL for outcome in before):
                 return "wait"
-            return "run" if "failed" in before else "skip"
+            if "failed" not in before:
+                return "skip"
         before = [self._outcomes[number] for number in node.after]
-        if any(outcome in {"failed", "skipped"} for outcome in before):
+        if any(outcome in _NOT_REACHED for outcome in before):
             return "skip"
         if any(outcome != "ok" for outcome in before):
             return "wait"
@@ -218,11 +222,12 @@ class Execution:
                 engine_id = ops.perform(
                     step,
                     self._resolve,
-                    lambda: self._watcher.is_current(key),
+                    lambda: self._is_current(key),
                     lambda engine_id: self._watcher.step_succeeded(step, engine_id),
                 )
         except AgentError as problem:
-            outcome, message = "failed", str(problem)
+            is_obsolete = isinstance(problem, Obsolete)
+            outcome, message = "obsolete" if is_obsolete else "failed", str(problem)
             with self._lock:
                 self._failures.setdefault(key, problem)
         except Exception as problem:
@@ -239,7 +244,7 @@ class Execution:
             resource=key,
             name=step.name,
             cause=step.cause,
-            outcome=outcome,
+            outcome="failed" if outcome == "obsolete" else outcome,
             started_at=started_at,
             duration_ms=round(elapsed * 1000),
             message=message,
@@ -251,6 +256,10 @@ class Execution:
             self._track(step, engine_id, outcome)
         self._close(node)
         self.advance()
+
+    def _is_current(self, key: str) -> bool:
+        """Asked by a step that waits. An agent that stops waits for nothing."""
+        return self._watcher.is_current(key) and not self._executor.stopping.is_set()
 
     def _track(self, step: Step, engine_id: str, outcome: str) -> None:
         """Remember the container that stands for the object at the end."""

@@ -6,8 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from agent import clock
+from agent.apply.trial import Trial
 from agent.diff.status import with_tail
-from agent.errors import Conflict, NotFound, StepFailed
+from agent.diff.view import FailedReplace
+from agent.errors import AgentError, Conflict, EngineUnavailable, NotFound, StepFailed
 from agent.protocol import naming
 from agent.protocol.prerequisites import ROUTES_FOLDER
 from agent.protocol.report import WorkspaceEvent
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from agent.store.previous_logs import PreviousLogs
 
 _HEALTH_POLL = 0.25
+_SLOWEST_POLL = 1.0
 
 
 class LongWork(Protocol):
@@ -92,9 +95,19 @@ class Ops:
             engine_id = self._dispatch(step, resolve, is_current)
             tell(engine_id)
             return engine_id
+        except AgentError as problem:
+            self._remember(step, problem)
+            raise
         finally:
             # A crash leaves the intent behind; a failure is a result like any other.
             self._journal.settle(intent)
+
+    def _remember(self, step: Step, problem: AgentError) -> None:
+        """Before anything is undone: an agent that dies now must not make this replace again. An
+        engine that is away, or a newer wish, says nothing about it."""
+        if step.attempt and not isinstance(problem, EngineUnavailable | Obsolete):
+            failed = FailedReplace(attempt=step.attempt, message=str(problem))
+            self._journal.replace_failed(_object_id(step.key), failed)
 
     def _dispatch(
         self, step: Step, resolve: Callable[[Ref], str], is_current: Callable[[], bool]
@@ -191,7 +204,7 @@ class Ops:
         if step.settle:
             clock.sleep(step.settle)
         # Before the act: a crash in between must not make our own stop look like drift.
-        self._journal.mark_stopped(container_id, stopped=True)
+        self._journal.mark_stopped(container_id, stopped=True, to_replace=step.to_replace)
         self._runtime.stop_container(container_id, timeout=step.timeout)
         return container_id
 
@@ -267,24 +280,24 @@ class Ops:
         self, step: WaitHealthy, resolve: Callable[[Ref], str], is_current: Callable[[], bool]
     ) -> str:
         container_id = resolve(step.container)
-        deadline = clock.monotonic() + step.timeout
+        began, poll = clock.monotonic(), _HEALTH_POLL
+        trial = Trial(began=began, timeout=step.timeout, steady=step.steady)
         while True:
             container = self._runtime.inspect_container(container_id)
-            if container.health == "healthy":
+            verdict = trial.judge(container, now=clock.monotonic())
+            if verdict.is_up:
+                if step.attempt:
+                    self._journal.replace_succeeded(_object_id(step.key))
                 return container_id
-            reason = ""
-            if container.health == "unhealthy":
-                reason = "The new container is unhealthy."
-            elif container.state not in {"running", "restarting"}:
-                reason = f"The new container ended with code {container.exit_code}."
-            elif clock.monotonic() >= deadline:
-                reason = f"The new container was not healthy within {step.timeout:g} seconds."
-            if reason:
-                reason = with_tail(reason, container.health_output or container.log_tail)
-                raise StepFailed(f"{reason} The old one keeps running.")
+            if verdict.problem:
+                tail = f"{container.health_output}\n{self._runtime.log_tail(container_id)}"
+                sentence = f"{verdict.problem} {step.otherwise}".rstrip()
+                raise StepFailed(with_tail(sentence, tail))
             if not is_current():
                 raise Obsolete("A newer revision is waiting.")
-            clock.sleep(_HEALTH_POLL)
+            clock.sleep(poll)
+            # Without a health check only its end is of interest.
+            poll = poll if container.health else min(2 * poll, _SLOWEST_POLL)
 
 
 def ledger_row(step: Step) -> WorkspaceEvent | None:

@@ -1,20 +1,19 @@
-"""Chains of steps for one workspace: make a container, and swap one for another.
-
-A new container is always created beside the old one first: whatever the engine can refuse, it
-refuses while the old one still runs.
-"""
+"""Chains of steps for one workspace: what can be done with one container, and with what cause."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from agent.diff.container import container_request, network_alias
 from agent.diff.view import View, object_key
 from agent.protocol import naming
-from agent.routing.routes import LABELS
 from agent.steps import (
     WORKSPACE,
+    Attempt,
     ConnectNetwork,
     CreateContainer,
     DisconnectNetwork,
@@ -24,7 +23,6 @@ from agent.steps import (
     StartContainer,
     StopContainer,
     UnpauseContainer,
-    WaitHealthy,
 )
 
 if TYPE_CHECKING:
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
     from agent.plan import PlanBuilder
     from agent.protocol.report import FieldChange
     from agent.protocol.state import DesiredWorkspace
-
-# A caller whose first packet was lost while the old container changed its name repeats it after a
-# second.
-_SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +39,14 @@ class Parts:
     image: ObservedImage
     networks: tuple[Ref, ...] = ()
     after: tuple[int, ...] = ()
+
+
+def attempt_of(workspace: DesiredWorkspace, changes: tuple[FieldChange, ...]) -> Attempt:
+    """Which replace this is: another one after every edit, and when anything else differs from
+    before (an image that moved, the router's settings, limits changed by hand)."""
+    differing = [(change.field, change.new) for change in changes]
+    text = msgspec.json.encode((workspace.revision, differing), order="deterministic")
+    return Attempt(mark=hashlib.sha256(text).hexdigest(), revision=workspace.revision)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,25 @@ class Chain:
     @property
     def name(self) -> str:
         return self.workspace.spec.name
+
+    @property
+    def final_name(self) -> str:
+        return naming.container_name(self.name)
+
+    @property
+    def spare_name(self) -> str:
+        """Of the new container until the old one is gone. Another workspace may be called
+        `<name>-next`: then it is made of the id. One of our own there is removed first."""
+        usual = naming.next_container_name(self.name)
+        holder = self.view.containers_by_name.get(usual)
+        own = self.view.owned_containers.get(self.workspace.id, ())
+        if holder is None or holder in own:
+            return usual
+        return naming.spare_container_name(self.workspace.id)
+
+    @property
+    def attempt(self) -> Attempt:
+        return attempt_of(self.workspace, self.changes)
 
     @property
     def alias(self) -> str:
@@ -138,7 +159,13 @@ class Chain:
         return self.plan.add(step, after=after)
 
     def start(
-        self, container: Ref, *, after: tuple[int, ...] = (), event: str = "", begins: str
+        self,
+        container: Ref,
+        *,
+        after: tuple[int, ...] = (),
+        event: str = "",
+        begins: str,
+        attempt: Attempt | None = None,
     ) -> int:
         step = StartContainer(
             key=self.key,
@@ -146,6 +173,7 @@ class Chain:
             cause=self.cause,
             begins=begins,
             event=event,
+            attempt=attempt,
             container=container,
         )
         return self.plan.add(step, after=after)
@@ -158,6 +186,8 @@ class Chain:
         event: str = "",
         after: tuple[int, ...] = (),
         settle: float = 0.0,
+        attempt: Attempt | None = None,
+        to_replace: bool = False,
     ) -> tuple[int, ...]:
         """Nothing for a container without a process; a paused one cannot hear a signal."""
         if not container.is_up:
@@ -174,9 +204,11 @@ class Chain:
             cause=self.cause,
             begins=begins,
             event=event,
+            attempt=attempt,
             container=ref,
             timeout=self.workspace.drain_timeout,
             settle=settle,
+            to_replace=to_replace,
         )
         return (self.plan.add(stop, after=after),)
 
@@ -197,90 +229,3 @@ class Chain:
             to=to,
         )
         return self.plan.add(step, after=after)
-
-
-def replace_briefly(chain: Chain, parts: Parts, old: ObservedContainer) -> None:
-    """Create beside the old one, then stop, remove, rename, start. A taken `-next` name leaves
-    only the plain order: stop, remove, create, start."""
-    final = naming.container_name(chain.name)
-    spare = naming.next_container_name(chain.name)
-    if spare in chain.view.containers_by_name:
-        stopped = chain.stop(old, begins="deploying")
-        removed = chain.remove(Ref(id=old.id), after=(*parts.after, *stopped))
-        new, joined = chain.create(
-            parts, container_name=final, alias=chain.alias, event="replace", after=(removed,)
-        )
-        chain.start(new, after=joined, begins="starting")
-        return
-    new, joined = chain.create(parts, container_name=spare, alias=chain.alias, event="")
-    swap(chain, new, old, joined)
-
-
-def swap(chain: Chain, new: Ref, old: ObservedContainer, joined: tuple[int, ...] = ()) -> None:
-    """The new container stands ready under the spare name: stop, remove, rename, start."""
-    final = naming.container_name(chain.name)
-    stopped = chain.stop(old, after=joined)
-    removed = chain.remove(Ref(id=old.id), after=(*joined, *stopped))
-    renamed = chain.rename(new, final, after=(removed,), event="replace")
-    chain.start(new, after=(renamed,), begins="starting")
-    if joined:
-        _undo(chain, new, (*joined, *stopped))
-
-
-def replace_without_downtime(chain: Chain, parts: Parts, old: ObservedContainer) -> None:
-    final = naming.container_name(chain.name)
-    spare = naming.next_container_name(chain.name)
-    new, joined = chain.create(parts, container_name=spare, alias="", event="")
-    started = chain.start(new, after=joined, begins="")
-    wait = WaitHealthy(
-        key=chain.key,
-        name=chain.name,
-        cause=chain.cause,
-        begins="starting",
-        container=new,
-        timeout=chain.workspace.startup_timeout,
-    )
-    healthy = chain.plan.add(wait, after=(started,))
-    handed: tuple[int, ...] = (healthy,)
-    for network in parts.networks:
-        left = chain.disconnect(new, network, after=handed)
-        handed = (chain.connect(new, network, alias=chain.alias, after=(left,)),)
-    handed = _withdraw(chain, old, handed)
-    stopped = chain.stop(
-        old, after=handed, settle=min(_SETTLE_SECONDS, chain.workspace.drain_timeout)
-    )
-    removed = chain.remove(Ref(id=old.id), after=stopped)
-    chain.rename(new, final, after=(removed,), event="replace")
-    before_stop = [node.number for node in chain.plan.nodes if joined[0] < node.number < removed]
-    _undo(chain, new, tuple(sorted({*joined, *before_stop} - set(stopped))))
-
-
-def _withdraw(chain: Chain, old: ObservedContainer, after: tuple[int, ...]) -> tuple[int, ...]:
-    """Take the alias off the old container before it is told to stop: a name that still led to a
-    closing server would fail every new caller until its end. It stays on the network to drain, at
-    the same address, so that requests under way go on; unless its hostname is the alias: the
-    engine would give it the name again."""
-    here = Ref(id=old.id)
-    router = chain.view.desired.settings.router
-    # There the routes know a container by its address, not by this name.
-    by_address = router.network if router.mode == LABELS else ""
-    for place in old.attachments:
-        if chain.alias not in place.aliases or place.network_name == by_address:
-            continue
-        network = Ref(id=place.network_id)
-        after = (chain.disconnect(here, network, after=after),)
-        if old.hostname != chain.alias:
-            same = place.address
-            after = (chain.connect(here, network, alias="", address=same, after=after),)
-    return after
-
-
-def _undo(chain: Chain, new: Ref, failed: tuple[int, ...]) -> None:
-    """If the new container cannot take over, it goes and the old one stays as it is."""
-    step = RemoveContainer(
-        key=chain.key,
-        name=chain.name,
-        cause="the replacement did not come up; the old container stays",
-        container=new,
-    )
-    chain.plan.add(step, rescues=failed)

@@ -46,7 +46,7 @@ def hostname(workspace: DesiredWorkspace) -> str:
     """The workspace's name, except where two containers of it run side by side during a replace:
     the engine's DNS answers to hostnames too, and callers must not find the one not ready yet."""
     name = workspace.spec.name
-    if not replaces_without_downtime(workspace.spec):
+    if not replaces_without_downtime(workspace.spec, shared_volumes=workspace.shared_volumes):
         return name
     suffix = f"-r{workspace.revision}"
     return f"{name[: 63 - len(suffix)]}{suffix}"

@@ -51,13 +51,17 @@ def changes_of(
     return changes + routing_changes(view, workspace, container, revision=stored.revision)
 
 
-def is_current(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
+def is_made_for(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
+    """Whether it was made from what is wanted now, whatever became of it."""
     stored = read_stored(container.labels)
+    return stored is not None and not changes_of(view, workspace, container)
+
+
+def is_current(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
     return (
-        stored is not None
-        and container.state in {"created", "running"}
+        container.state in {"created", "running"}
         and container.health in {"", "healthy"}
-        and not changes_of(view, workspace, container)
+        and is_made_for(view, workspace, container)
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.diff.chains import Chain, Parts, replace_briefly
-from agent.diff.container import nano_cpus, wanted_image
+from agent.diff.container import nano_cpus
 from agent.diff.current import was_edited
 from agent.diff.names import rename
 from agent.protocol import naming
@@ -15,19 +14,26 @@ from agent.protocol.report import FieldChange
 from agent.steps import Ref, UnpauseContainer, UpdateContainer
 
 if TYPE_CHECKING:
+    from agent.diff.chains import Chain
     from agent.observed import Attachment, ObservedContainer
+    from agent.protocol.state import DesiredWorkspace
 
 _DEFAULT_NETWORK = "bridge"
 
 
-def in_place(chain: Chain, container: ObservedContainer, networks: tuple[Ref, ...]) -> None:
-    """`networks` are the engine networks the workspace wants. Edits and hand-made drift look the
-    same on the engine; the applied revision tells them apart."""
-    if _limits(chain, container, networks):
-        return
-    after = rename(chain, container)
-    after = _attachments(chain, container, networks, after)
-    _run_state(chain, container, after)
+def in_place(
+    chain: Chain,
+    container: ObservedContainer,
+    networks: tuple[Ref, ...],
+    *,
+    after: tuple[int, ...] = (),
+) -> None:
+    """`networks` are the engine networks the workspace wants; it starts only `after` those steps.
+    Edits and hand-made drift look the same on the engine; the applied revision tells them
+    apart."""
+    _limits(chain, container)
+    joined = _attachments(chain, container, networks, rename(chain, container))
+    run_state(chain, container, after=(*joined, *after))
 
 
 def _edited(chain: Chain, container: ObservedContainer) -> bool:
@@ -117,33 +123,35 @@ def _on_default(container: ObservedContainer) -> bool:
     return any(place.network_name == _DEFAULT_NETWORK for place in container.attachments)
 
 
-def _limits(chain: Chain, container: ObservedContainer, networks: tuple[Ref, ...]) -> bool:
-    """Limits moved by `docker update`: put back in place; a limit that should not be there at all
-    cannot be lifted from a living container. True when the container is replaced."""
+def limits_to_lift(
+    workspace: DesiredWorkspace, container: ObservedContainer
+) -> tuple[FieldChange, ...]:
+    """Changed limits of which one should not be there at all: it cannot be lifted from a living
+    container, which is replaced then."""
+    spec = normalise(workspace.spec)
+    cpus, memory = nano_cpus(spec), spec.memory_bytes or 0
+    lifted = (container.nano_cpus and not cpus) or (container.memory_bytes and not memory)
+    return _limit_changes(container, cpus=cpus, memory=memory) if lifted else ()
+
+
+def _limits(chain: Chain, container: ObservedContainer) -> None:
+    """Limits moved by `docker update`: put back in place."""
     spec = normalise(chain.workspace.spec)
     cpus, memory = nano_cpus(spec), spec.memory_bytes or 0
     changes = _limit_changes(container, cpus=cpus, memory=memory)
     if not changes:
-        return False
-    chain = replace(chain, cause="limits were changed outside Trailer", changes=changes)
-    lifted = (container.nano_cpus and not cpus) or (container.memory_bytes and not memory)
-    image = wanted_image(chain.view, spec)
-    if lifted and image:
-        replace_briefly(chain, Parts(image=image, networks=networks), container)
-        return True
-    if not lifted:
-        step = UpdateContainer(
-            key=chain.key,
-            name=chain.name,
-            cause=chain.cause,
-            event="heal",
-            changes=changes,
-            container=Ref(id=container.id),
-            nano_cpus=cpus,
-            memory_bytes=memory,
-        )
-        chain.plan.add(step)
-    return False
+        return
+    step = UpdateContainer(
+        key=chain.key,
+        name=chain.name,
+        cause="limits were changed outside Trailer",
+        event="heal",
+        changes=changes,
+        container=Ref(id=container.id),
+        nano_cpus=cpus,
+        memory_bytes=memory,
+    )
+    chain.plan.add(step)
 
 
 def _limit_changes(
@@ -157,7 +165,7 @@ def _limit_changes(
     )
 
 
-def _run_state(chain: Chain, container: ObservedContainer, after: tuple[int, ...]) -> None:
+def run_state(chain: Chain, container: ObservedContainer, *, after: tuple[int, ...] = ()) -> None:
     ref = Ref(id=container.id)
     if container.state == "paused":
         step = UnpauseContainer(
@@ -173,6 +181,10 @@ def _run_state(chain: Chain, container: ObservedContainer, after: tuple[int, ...
             ref, after=after, event="start", begins="starting"
         )
     elif container.state == "exited":
+        if container.id in chain.view.knows.stopped_to_replace:
+            back = replace(chain, cause="back after a replace that was not finished")
+            back.start(ref, after=after, event="heal", begins="starting")
+            return
         by_us = container.id in chain.view.knows.stopped_ids or _edited(chain, container)
         code = "" if container.exit_code is None else f" (exit code {container.exit_code})"
         cause = "start requested" if by_us else f"stopped outside Trailer{code}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent.diff.stored import read_stored
 from agent.image_refs import familiar
 from agent.protocol import naming
-from agent.steps import NETWORK, PREREQUISITE, VOLUME, WORKSPACE
+from agent.steps import NETWORK, PREREQUISITE, VOLUME, WORKSPACE, Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +41,14 @@ class BuildRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FailedReplace:
+    """The same attempt is not made again."""
+
+    attempt: Attempt
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Knowledge:
     """What only the agent knows: identity, journal, what is in flight and what must wait."""
 
@@ -53,6 +61,10 @@ class Knowledge:
     applied: Mapping[str, int] = field(default_factory=dict)
     # Containers that this agent stopped itself.
     stopped_ids: frozenset[str] = frozenset()
+    # Those of them that were stopped only to be replaced: until that is done they should run.
+    stopped_to_replace: frozenset[str] = frozenset()
+    # Workspace id -> its last replace that failed after the old container had been stopped.
+    failed_replaces: Mapping[str, FailedReplace] = field(default_factory=dict)
     # Containers that have been removing or dead for too long.
     stuck_ids: frozenset[str] = frozenset()
     # Image id -> build in flight; builds that are already being cancelled.
@@ -130,7 +142,10 @@ class View:
 
     def _expected_names(self, container: ObservedContainer) -> set[str]:
         workspace_id = container.labels[naming.LABEL_WORKSPACE]
-        expected = {naming.aside_container_name(workspace_id)}
+        expected = {
+            naming.aside_container_name(workspace_id),
+            naming.spare_container_name(workspace_id),
+        }
         expected |= {
             tombstone.name
             for tombstone in self.desired.tombstones

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.diff.chains import (
-    Chain,
-    Parts,
-    replace_briefly,
-    replace_without_downtime,
-    swap,
-)
+from agent.diff.chains import Chain, Parts, attempt_of
 from agent.diff.container import network_alias
-from agent.diff.current import changes_of, containers_of, is_current, was_edited
-from agent.diff.in_place import in_place
+from agent.diff.current import changes_of, containers_of, is_current, is_made_for, was_edited
+from agent.diff.in_place import in_place, limits_to_lift, run_state
 from agent.diff.names import rename
+from agent.diff.replaces import replace_briefly, replace_without_downtime, take_over
 from agent.diff.snapshots import interrupted_commits
 from agent.diff.status import (
     is_crash_looping,
@@ -176,15 +172,25 @@ class WorkspaceDiff:
         spares: tuple[ObservedContainer, ...],
     ) -> None:
         changes = changes_of(self._view, workspace, main)
+        cause = _cause_of(changes)
+        if not changes:
+            changes = limits_to_lift(workspace, main)
+            cause = "limits were changed outside Trailer"
+        failed = self._failed_before(workspace, main, changes)
+        if failed:
+            self._go_back(workspace, main, spares)
+            self._ready.find(workspace, main, status="error", message=failed)
+            return
         if changes:
-            self._replace(workspace, main, spares, changes)
+            self._replace(workspace, main, spares, self._chain(workspace, cause, changes))
             return
         networks = self._ready.network_refs(workspace, main)
         if networks is None:
+            self._keep(workspace, main, spares)
             return
-        self._remove_spares(workspace, spares)
+        cleared = self._remove_spares(workspace, spares)
         before = len(self._plan.nodes)
-        in_place(self._chain(workspace, ""), main, networks)
+        in_place(self._chain(workspace, ""), main, networks, after=cleared)
         if len(self._plan.nodes) == before and not spares:
             now = self._view.now
             found = workspace_finding(workspace, main, now=now)
@@ -193,51 +199,86 @@ class WorkspaceDiff:
             if is_crash_looping(main, now=now):
                 self._plan.recheck(5.0)
 
+    def _failed_before(
+        self,
+        workspace: DesiredWorkspace,
+        main: ObservedContainer,
+        changes: tuple[FieldChange, ...],
+    ) -> str:
+        """Why the very same replace failed; empty when it may be tried. Every further try would
+        be an outage, unless the old container cannot run either."""
+        failed = self._view.knows.failed_replaces.get(workspace.id)
+        if not changes or failed is None or failed.attempt != attempt_of(workspace, changes):
+            return ""
+        return failed.message if main.is_up or not main.error else ""
+
+    def _keep(
+        self,
+        workspace: DesiredWorkspace,
+        main: ObservedContainer,
+        spares: tuple[ObservedContainer, ...],
+    ) -> None:
+        """No new container can be made now. An old one that stands still only because a replace
+        was interrupted does not wait for that."""
+        if main.is_up or main.id in self._view.knows.stopped_to_replace:
+            self._go_back(workspace, main, spares)
+
+    def _go_back(
+        self,
+        workspace: DesiredWorkspace,
+        main: ObservedContainer,
+        spares: tuple[ObservedContainer, ...],
+    ) -> None:
+        """What a replace has begun goes, and the old container runs again."""
+        cleared = self._remove_spares(workspace, spares)
+        run_state(self._chain(workspace, ""), main, after=cleared)
+
     def _replace(
         self,
         workspace: DesiredWorkspace,
         main: ObservedContainer,
         spares: tuple[ObservedContainer, ...],
-        changes: tuple[FieldChange, ...],
+        chain: Chain,
     ) -> None:
         parts = self._ready.parts(workspace, main)
         if parts is None:
+            self._keep(workspace, main, spares)
             return
-        if spares:
-            self._resume(workspace, main, spares, parts, changes)
-            return
-        fields = [change.field for change in changes]
-        cause = "changed: " + ", ".join(dict.fromkeys(fields))
-        if fields == ["redeploy"]:
-            cause = "redeploy requested"
-        chain = self._chain(workspace, cause, changes)
-        spare_is_free = (
-            naming.next_container_name(workspace.spec.name) not in self._view.containers_by_name
+        beside = main.state == "running" and replaces_without_downtime(
+            workspace.spec,
+            writes_before=main.writable_targets,
+            shared_volumes=workspace.shared_volumes,
         )
-        serving = main.state == "running" and replaces_without_downtime(workspace.spec)
-        if serving and spare_is_free:
-            replace_without_downtime(chain, parts, main)
+        ready = self._to_go_on_with(workspace, main, spares, parts, beside=beside)
+        if ready:
+            chain = replace(chain, cause="finishing an interrupted replace")
+            take_over(chain, Ref(id=ready.id), main, is_started=ready.is_up)
+            return
+        # One that is made for something else by now, or that runs beside the old one although it
+        # must not: it goes first.
+        cleared = self._remove_spares(workspace, spares)
+        if beside:
+            replace_without_downtime(chain, parts, main, after=cleared)
         else:
-            replace_briefly(chain, parts, main)
+            replace_briefly(chain, parts, main, after=cleared)
 
-    def _resume(
+    def _to_go_on_with(
         self,
         workspace: DesiredWorkspace,
         main: ObservedContainer,
         spares: tuple[ObservedContainer, ...],
         parts: Parts,
-        changes: tuple[FieldChange, ...],
-    ) -> None:
-        """A replace was interrupted. A new container that stands ready takes over; otherwise the
-        left-over goes first and the next look starts again."""
-        chain = self._chain(workspace, "finishing an interrupted replace", changes)
-        ready = next((s for s in spares if is_current(self._view, workspace, s)), None)
-        if ready and len(spares) == 1 and ready.is_up and not main.is_up:
-            self._finish_swap(workspace, ready, spares, (chain.remove(Ref(id=main.id)),))
-        elif ready and len(spares) == 1 and _stands_ready(workspace, ready, parts):
-            swap(chain, Ref(id=ready.id), main)
-        else:
-            self._remove_spares(workspace, spares)
+        *,
+        beside: bool,
+    ) -> ObservedContainer | None:
+        """The new container of an interrupted replace, if it may take over: it runs and the old
+        one does not, or it was never started and is complete."""
+        if len(spares) != 1 or not is_made_for(self._view, workspace, spares[0]):
+            return None
+        (spare,) = spares
+        if main.is_up:
+            return spare if not beside and _stands_ready(workspace, spare, parts) else None
+        return spare if spare.is_up or _stands_ready(workspace, spare, parts) else None
 
     # --- small words -----------------------------------------------------------------------------
 
@@ -255,9 +296,16 @@ class WorkspaceDiff:
         return tuple(chain.remove(Ref(id=spare.id), after=chain.stop(spare)) for spare in spares)
 
 
+def _cause_of(changes: tuple[FieldChange, ...]) -> str:
+    fields = [change.field for change in changes]
+    if fields == ["redeploy"]:
+        return "redeploy requested"
+    return "changed: " + ", ".join(dict.fromkeys(fields))
+
+
 def _stands_ready(workspace: DesiredWorkspace, spare: ObservedContainer, parts: Parts) -> bool:
-    """Made for a swap and complete: never started, on all its networks under its alias."""
-    if spare.state != "created" or parts.after:
+    """Complete, and not running: on all its networks under its alias."""
+    if spare.state not in {"created", "exited"} or parts.after:
         return False
     name = network_alias(workspace)
     joined = {place.network_id for place in spare.attachments if name in place.aliases}

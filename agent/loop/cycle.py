@@ -135,6 +135,8 @@ class CycleLoop:
             containers=journal.containers,
             applied=journal.applied,
             stopped_ids=journal.stopped_ids,
+            stopped_to_replace=journal.stopped_to_replace,
+            failed_replaces=journal.failed_replaces,
             stuck_ids=self._stuck(),
             builds=journal.builds,
             made_images=journal.made_images,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent import clock
 from agent.apply.executor import Watcher
 from agent.apply.ops import ledger_row
-from agent.diff.status import workspace_finding
+from agent.diff.status import finding, workspace_finding
 from agent.diff.view import object_key
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound
 from agent.protocol.report import CycleReport
@@ -129,6 +129,12 @@ class CycleWatcher(Watcher):
             except EngineError as problem:
                 log.warning("status of %s unknown: %s", workspace.spec.name, problem)
                 return
+        failed = self._parts.journal.failed_replace(workspace.id)
+        if failed and failed.attempt.revision == workspace.revision:
+            # What settled is the old container, as it was before.
+            told = finding(workspace, container, status="error", message=failed.message)
+            self._parts.reporter.workspace(told)
+            return
         self._parts.journal.mark_applied(workspace.id, workspace.revision)
         self._parts.reporter.workspace(
             workspace_finding(workspace, container, now=clock.utc_now(), enabled=enabled)

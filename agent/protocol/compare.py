@@ -14,6 +14,8 @@ import msgspec
 from agent.protocol.report import FieldChange
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent.protocol.spec import MountSpec, WorkspaceSpec
 
 NONE: Final = "none"
@@ -104,11 +106,30 @@ def overall_effect(changes: tuple[FieldChange, ...]) -> str:
     return next((effect for effect in (REPLACE, IN_PLACE) if effect in effects), NONE)
 
 
-def replaces_without_downtime(spec: WorkspaceSpec) -> bool:
-    """Old and new can run side by side only with a health check and no fixed host port."""
+def downtime_reason(
+    spec: WorkspaceSpec, *, writes_before: Iterable[str] = (), shared_volumes: bool = False
+) -> str:
+    """Why the old container must stop before the new one of `spec` starts; empty when both may
+    run side by side. `writes_before` are the places where the old one can write to a mount:
+    two servers on one data folder lose each other's rows, and only the service itself can say
+    (`shared_volumes`) that it is made for that."""
     check = spec.health_check
-    is_checked = check is not None and check.test[:1] != ("NONE",)
-    return is_checked and not any(port.host_port for port in spec.ports)
+    if check is None or check.test[:1] == ("NONE",):
+        return "It has no health check."
+    published = sorted({port.host_port for port in spec.ports if port.host_port})
+    if published:
+        return f"It publishes port {published[0]} of the host."
+    targets = {mount.target for mount in spec.mounts if not mount.read_only}
+    written = sorted(targets | set(writes_before))
+    if written and not shared_volumes:
+        return f"It can write to the volume at {written[0]}, and two containers must not at once."
+    return ""
+
+
+def replaces_without_downtime(
+    spec: WorkspaceSpec, *, writes_before: Iterable[str] = (), shared_volumes: bool = False
+) -> bool:
+    return not downtime_reason(spec, writes_before=writes_before, shared_volumes=shared_volumes)
 
 
 def _is_same_image(old: WorkspaceSpec, new: WorkspaceSpec) -> bool:

@@ -40,6 +40,11 @@ def next_container_name(workspace_name: str) -> str:
     return f"trailer-{workspace_name}-next"
 
 
+def spare_container_name(workspace_id: str) -> str:
+    """Takes the place of the one above where another container has that name."""
+    return f"trailer-{workspace_id}-next"
+
+
 def aside_container_name(workspace_id: str) -> str:
     """For a moment, while workspaces exchange their names."""
     return f"trailer-{workspace_id}-aside"

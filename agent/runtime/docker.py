@@ -121,10 +121,10 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions, DockerLayers):
         container = parse.inspected_container(raw, network_ids)
         troubled = container.state == "restarting" or container.health == "unhealthy"
         if troubled or container.restart_count or container.error:
-            return parse.with_log_tail(container, self._log_tail(container_id))
+            return parse.with_log_tail(container, self.log_tail(container_id))
         return container
 
-    def _log_tail(self, container_id: str) -> str:
+    def log_tail(self, container_id: str) -> str:
         try:
             raw = self._engine.run(lambda api: api.logs(container_id, tail=_TAIL_LINES))
         except EngineError:

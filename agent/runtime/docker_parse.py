@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from agent.observed import (
     Attachment,
     ObservedContainer,
     ObservedImage,
+    ObservedMount,
     ObservedNetwork,
     ObservedVolume,
 )
@@ -67,7 +68,24 @@ def inspected_container(raw: Json, network_ids: Mapping[str, str]) -> ObservedCo
         nano_cpus=int(host.get("NanoCpus") or 0),
         memory_bytes=int(host.get("Memory") or 0),
         attachments=_attachments(settings.get("Networks") or {}, network_ids),
+        mounts=_mounts(raw.get("Mounts") or ()),
     )
+
+
+def _mounts(mounts: Iterable[Json]) -> tuple[ObservedMount, ...]:
+    """All but those in memory, which are the container's own. What the engine does not call
+    read-only counts as writable."""
+    found = [
+        ObservedMount(
+            target=str(raw.get("Destination") or ""),
+            kind=str(raw.get("Type") or ""),
+            source=str(raw.get("Name") or raw.get("Source") or ""),
+            read_only=raw.get("RW") is False,
+        )
+        for raw in mounts
+        if raw.get("Type") != "tmpfs"
+    ]
+    return tuple(sorted(found, key=lambda mount: mount.target))
 
 
 def with_log_tail(container: ObservedContainer, tail: str) -> ObservedContainer:

@@ -14,6 +14,7 @@ from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
 from agent.observed import (
     Attachment,
     ObservedContainer,
+    ObservedMount,
     ObservedNetwork,
     ObservedState,
     ObservedVolume,
@@ -45,6 +46,8 @@ class FakeRuntime(FakeImages, FakeSessions):
         self.deadly: set[str] = set()
         self.first_health = "healthy"
         self.stats: dict[str, ContainerStats] = {}
+        # The last output of a container.
+        self.tails: dict[str, str] = {}
         self.away = False
         self.calls = 0
         self.mutations: list[str] = []
@@ -83,6 +86,10 @@ class FakeRuntime(FakeImages, FakeSessions):
         self._call("inspect")
         return self._get(container_id)
 
+    def log_tail(self, container_id: str) -> str:
+        self._call("logs")
+        return self.tails.get(container_id, "")
+
     def container_stats(self, container_id: str) -> ContainerStats:
         self._call("stats")
         self._get(container_id)
@@ -109,6 +116,15 @@ class FakeRuntime(FakeImages, FakeSessions):
                 nano_cpus=request.nano_cpus,
                 memory_bytes=request.memory_bytes,
                 attachments=(_place(network, alias, request.hostname),),
+                mounts=tuple(
+                    ObservedMount(
+                        target=mount.target,
+                        kind=mount.kind,
+                        source=mount.source,
+                        read_only=mount.read_only,
+                    )
+                    for mount in request.mounts
+                ),
             )
             return container_id
 

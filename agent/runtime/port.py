@@ -96,6 +96,10 @@ class Runtime(SessionRuntime, Protocol):
 
     def inspect_container(self, container_id: str) -> ObservedContainer: ...
 
+    def log_tail(self, container_id: str) -> str:
+        """The last lines it wrote; empty where they cannot be read."""
+        ...
+
     def container_stats(self, container_id: str) -> ContainerStats:
         """Slow on older engines: only where the container's own files cannot be read."""
         ...

@@ -30,7 +30,8 @@ class Containers:
         self._target = target
 
     def current(self, workspace_id: str) -> ContainerRun | None:
-        """The one under the workspace's name, else the oldest: a newer one is still on trial."""
+        """The one under the workspace's name, else the oldest: a newer one is still on trial. But
+        while the old one stands still for that, the new one is all there is."""
         runs = []
         for container_id in self._journal.containers_of(workspace_id):
             try:
@@ -40,7 +41,10 @@ class Containers:
             if run.workspace_id == workspace_id:
                 runs.append(run)
         name = naming.container_name(self._name(workspace_id))
-        return next((run for run in runs if run.name == name), runs[0] if runs else None)
+        named = next((run for run in runs if run.name == name), runs[0] if runs else None)
+        if named is None or named.is_running:
+            return named
+        return next((run for run in runs if run.is_running), named)
 
     def present(self, workspace_id: str) -> ContainerRun:
         run = self.current(workspace_id)

@@ -18,6 +18,10 @@ CREATE TABLE IF NOT EXISTS owned (
     stopped INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS applied (workspace_id TEXT PRIMARY KEY, revision INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS failed_replaces (
+    workspace_id TEXT PRIMARY KEY, mark TEXT NOT NULL, revision INTEGER NOT NULL,
+    message TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS builds (
     build_id TEXT PRIMARY KEY, image_id TEXT NOT NULL, status TEXT NOT NULL,
     message TEXT NOT NULL DEFAULT '', result BLOB

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from agent import clock
-from agent.diff.view import BuildRecord
+from agent.diff.view import BuildRecord, FailedReplace
 from agent.protocol.report import BuildStatus, WorkspaceEvent
-from agent.steps import WORKSPACE
+from agent.steps import WORKSPACE, Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from agent.store.database import Database
 
 MOST_BUILDS: Final = 500
+# In the column `stopped`: by us, and only for as long as its replacement takes to come up.
+_TO_REPLACE: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,8 @@ class JournalView:
     owned_ids: frozenset[str] = frozenset()
     containers: dict[str, str] = field(default_factory=dict)
     stopped_ids: frozenset[str] = frozenset()
+    stopped_to_replace: frozenset[str] = frozenset()
+    failed_replaces: dict[str, FailedReplace] = field(default_factory=dict)
     applied: dict[str, int] = field(default_factory=dict)
     builds: dict[str, BuildRecord] = field(default_factory=dict)
     made_images: frozenset[str] = frozenset()
@@ -56,6 +60,9 @@ class Journal:
             owned = connection.execute(
                 "SELECT engine_id, kind, object_id, stopped FROM owned ORDER BY rowid"
             ).fetchall()
+            failed = connection.execute(
+                "SELECT workspace_id, mark, revision, message FROM failed_replaces"
+            ).fetchall()
             applied = connection.execute("SELECT workspace_id, revision FROM applied").fetchall()
             builds = connection.execute(
                 "SELECT build_id, status, message, image_id FROM builds"
@@ -74,6 +81,11 @@ class Journal:
             owned_ids=frozenset(row[0] for row in owned),
             containers={row[2]: row[0] for row in owned if row[1] == WORKSPACE},
             stopped_ids=frozenset(row[0] for row in owned if row[3]),
+            stopped_to_replace=frozenset(row[0] for row in owned if row[3] == _TO_REPLACE),
+            failed_replaces={
+                row[0]: FailedReplace(attempt=Attempt(row[1], row[2]), message=row[3])
+                for row in failed
+            },
             applied=dict(applied),
             builds={
                 row[0]: BuildRecord(status=row[1], message=row[2], image_id=row[3])
@@ -155,11 +167,34 @@ class Journal:
             ]
             connection.executemany("DELETE FROM owned WHERE engine_id = ?", gone)
 
-    def mark_stopped(self, engine_id: str, *, stopped: bool) -> None:
+    def mark_stopped(self, engine_id: str, *, stopped: bool, to_replace: bool = False) -> None:
+        mark = _TO_REPLACE if stopped and to_replace else int(stopped)
         with self._database.transaction() as connection:
             connection.execute(
-                "UPDATE owned SET stopped = ? WHERE engine_id = ?", (int(stopped), engine_id)
+                "UPDATE owned SET stopped = ? WHERE engine_id = ?", (mark, engine_id)
             )
+
+    def replace_failed(self, workspace_id: str, failed: FailedReplace) -> None:
+        """Remembered over a restart of the agent: the same replace again would be an outage."""
+        with self._database.transaction(durable=True) as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO failed_replaces VALUES (?, ?, ?, ?)",
+                (workspace_id, failed.attempt.mark, failed.attempt.revision, failed.message),
+            )
+
+    def replace_succeeded(self, workspace_id: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "DELETE FROM failed_replaces WHERE workspace_id = ?", (workspace_id,)
+            )
+
+    def failed_replace(self, workspace_id: str) -> FailedReplace | None:
+        with self._database.transaction() as connection:
+            row = connection.execute(
+                "SELECT mark, revision, message FROM failed_replaces WHERE workspace_id = ?",
+                (workspace_id,),
+            ).fetchone()
+        return row and FailedReplace(attempt=Attempt(row[0], row[1]), message=row[2])
 
     def mark_applied(self, workspace_id: str, revision: int) -> None:
         with self._database.transaction() as connection:

@@ -47,6 +47,8 @@ class Bench:
             "containers": view.containers,
             "applied": view.applied,
             "stopped_ids": view.stopped_ids,
+            "stopped_to_replace": view.stopped_to_replace,
+            "failed_replaces": view.failed_replaces,
             "builds": view.builds,
             "made_images": view.made_images,
             "pulled": view.pulled,
@@ -66,9 +68,12 @@ class Bench:
             self.journal.own(container_id, kind="workspace", object_id=workspace_id)
         results: dict[int, str] = {}
         failed: set[int] = set()
+        skipped: set[int] = set()
         for node in plan.nodes:
-            if (node.rescues and not failed & set(node.rescues)) or failed & set(node.after):
-                failed |= set() if node.rescues else {node.number}
+            if node.rescues and not failed & set(node.rescues):
+                continue
+            if (failed | skipped) & set(node.after):
+                skipped.add(node.number)
                 continue
             try:
                 results[node.number] = self._ops.perform(
@@ -79,7 +84,7 @@ class Bench:
             except KeyError:
                 # What a rescue would undo was never made.
                 assert node.rescues
-        touched = {node.step.key for node in plan.nodes if node.number in failed}
+        touched = {node.step.key for node in plan.nodes if node.number in failed | skipped}
         for desired_workspace in desired.workspaces:
             if f"workspace:{desired_workspace.id}" not in touched:
                 self.journal.mark_applied(desired_workspace.id, desired_workspace.revision)

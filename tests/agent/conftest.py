@@ -12,6 +12,12 @@ from tests.agent.fake_server import FakeServer
 from tests.agent.running import Launch, Running
 
 
+@pytest.fixture(autouse=True)
+def _steady_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new container in memory that runs is up: nobody waits ten seconds for it."""
+    monkeypatch.setattr("agent.diff.replaces.STEADY_SECONDS", 0.0)
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)

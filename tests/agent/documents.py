@@ -25,7 +25,10 @@ def workspace(name: str = "web", **fields: Any) -> DesiredWorkspace:
     """Fields of the workspace itself are taken out, the rest belongs to its spec."""
     own = {
         key: fields.pop(key)
-        for key in ("revision", "desired_state", "startup_timeout", "drain_timeout")
+        for key in (
+            *("revision", "desired_state", "startup_timeout", "drain_timeout"),
+            "shared_volumes",
+        )
         if key in fields
     }
     workspace_id = fields.pop("id", f"w-{name}")

@@ -36,6 +36,26 @@ def test_an_inspection_keeps_all_that_matters() -> None:
     assert seen.attachments[0].aliases == ("c1", "web")
 
 
+def test_mounts_are_all_that_another_container_could_hold_too() -> None:
+    """Also what the engine made because the image has a VOLUME; not what is in memory only."""
+    mounts = [
+        {"Type": "volume", "Name": "data", "Source": "/e/data", "Destination": "/d", "RW": True},
+        {"Type": "volume", "Name": "0" * 64, "Destination": "/auto", "RW": True},
+        {"Type": "bind", "Source": "/srv", "Destination": "/srv", "RW": False},
+        {"Type": "bind", "Source": "/odd", "Destination": "/odd"},
+        {"Type": "tmpfs", "Source": "", "Destination": "/run", "RW": True},
+    ]
+    seen = parse.inspected_container({**INSPECTED, "Mounts": mounts}, {})
+    assert [(m.target, m.source, m.read_only) for m in seen.mounts] == [
+        ("/auto", "0" * 64, False),
+        ("/d", "data", False),
+        ("/odd", "/odd", False),
+        ("/srv", "/srv", True),
+    ]
+    assert seen.writable_targets == ("/auto", "/d", "/odd")
+    assert parse.inspected_container({**INSPECTED, "Mounts": None}, {}).mounts == ()
+
+
 def test_flags_win_over_the_status_word() -> None:
     assert inspected(Paused=True).state == "paused"
     assert inspected(Restarting=True).state == "restarting"

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from agent.steps import (
     RemoveContainer,
     StartContainer,
     Step,
+    WaitHealthy,
 )
 from agent.store.database import Database
 from agent.store.journal import Journal
@@ -142,6 +144,57 @@ def test_a_rescue_of_something_never_made_does_nothing(
     builder.add(undo, rescues=(made,))
     run(executor, builder.build(), Ears())
     assert "remove_container" not in runtime.mutations
+
+
+def test_rescues_wait_for_each_other(executor: Executor, runtime: FakeRuntime) -> None:
+    """The old container starts only once the new one is gone."""
+    old = runtime.add_container("trailer-old", state="exited")
+    runtime.failing["start_container"] = 1
+    builder = PlanBuilder()
+    made = builder.add(create("web"))
+    started = builder.add(start("web", made), after=(made,))
+    key: dict[str, Any] = {"key": "workspace:web", "name": "web", "cause": "undo"}
+    gone = builder.add(RemoveContainer(container=Ref(node=made), **key), rescues=(started,))
+    back = StartContainer(container=Ref(id=old), **key)
+    builder.add(back, after=(gone,), rescues=(started,))
+    ears = run(executor, builder.build(), Ears())
+    assert ears.done == ["create_container web", "remove_container web", "start_container web"]
+    runtime.failing.update(start_container=1, remove_container=1)
+    assert "start_container web" not in run(executor, builder.build(), Ears()).done
+
+
+def test_nothing_is_rescued_where_something_newer_is_wanted(
+    executor: Executor, runtime: FakeRuntime
+) -> None:
+    """The next plan starts from what is there."""
+
+    class Elsewhere(Ears):
+        def is_current(self, key: str) -> bool:
+            return False
+
+    made = runtime.add_container("trailer-web-next")
+    builder = PlanBuilder()
+    key: dict[str, Any] = {"key": "workspace:web", "name": "web", "cause": "test"}
+    key["container"] = Ref(id=made)
+    waited = builder.add(WaitHealthy(timeout=60.0, **key))
+    builder.add(RemoveContainer(**key), rescues=(waited,))
+    ears = run(executor, builder.build(), Elsewhere())
+    assert runtime.named("trailer-web-next") is not None
+    assert ears.ends == {}
+
+
+def test_an_agent_that_stops_waits_for_no_container(
+    executor: Executor, runtime: FakeRuntime
+) -> None:
+    made = runtime.add_container("trailer-web-next")
+    step = WaitHealthy(
+        key="workspace:web", name="web", cause="test", container=Ref(id=made), timeout=3600.0
+    )
+    builder = PlanBuilder()
+    builder.add(step)
+    execution = executor.submit(builder.build(), Ears())
+    executor.stopping.set()
+    assert execution.done.wait(10)
 
 
 def removal(runtime: FakeRuntime) -> Plan:

@@ -153,6 +153,16 @@ def test_a_replace_that_was_cut_short_after_the_removal_is_finished(bench: Bench
     )
 
 
+def back(new: str, old: str, *, first: int, tried: str) -> str:
+    """The steps that are taken when the new container does not come up."""
+    because = "the replacement did not come up"
+    return (
+        f"{first}. stop_container 'web' ({new}): {because} if {tried} fails\n"
+        f"{first + 1}. remove_container 'web' ({new}): {because} <- {first} if {tried} fails\n"
+        f"{first + 2}. start_container 'web' ({old}): {because} <- {first + 1} if {tried} fails"
+    )
+
+
 def test_a_replacement_that_serves_alone_takes_over(bench: Bench) -> None:
     deployed(bench)
     desired = document(workspaces=(workspace(revision=2, env={"A": "1"}),))
@@ -165,8 +175,10 @@ def test_a_replacement_that_serves_alone_takes_over(bench: Bench) -> None:
     old = by_hand(bench.runtime, state="exited")
     bench.runtime.containers[current.id] = current
     assert bench.plan(desired).render() == (
-        f"1. remove_container 'web' ({old}): finishing an interrupted replace\n"
-        f"2. rename_container 'web' ({new} to trailer-web): finishing an interrupted replace <- 1"
+        f"1. wait_healthy 'web' ({new}): finishing an interrupted replace\n"
+        f"2. remove_container 'web' ({old}): finishing an interrupted replace <- 1\n"
+        f"3. rename_container 'web' ({new} to trailer-web): finishing an interrupted replace [env]"
+        " <- 2\n" + back(new, old, first=4, tried="1")
     )
 
 
@@ -184,9 +196,11 @@ def test_a_replacement_that_was_made_but_not_started_is_used(bench: Bench) -> No
     because = "finishing an interrupted replace"
     assert bench.plan(desired).render() == (
         f"1. stop_container 'web' ({old.short_id}): {because}\n"
-        f"2. remove_container 'web' ({old.short_id}): {because} <- 1\n"
-        f"3. rename_container 'web' ({new} to trailer-web): {because} [env] <- 2\n"
-        f"4. start_container 'web' ({new}): {because} <- 3"
+        f"2. start_container 'web' ({new}): {because} <- 1\n"
+        f"3. wait_healthy 'web' ({new}): {because} <- 2\n"
+        f"4. remove_container 'web' ({old.short_id}): {because} <- 3\n"
+        f"5. rename_container 'web' ({new} to trailer-web): {because} [env] <- 4\n"
+        + back(new, old.short_id, first=6, tried="1, 2, 3")
     )
 
 

@@ -47,6 +47,17 @@ def test_a_restarted_and_a_replaced_container_are_followed_without_doubles(
     assert stream.output == b"one\ntwo\n"
 
 
+def test_while_the_old_container_stands_still_the_new_one_is_shown(scene: SessionScene) -> None:
+    """A database that does not come up under its new definition can be looked into."""
+    new = scene.add_container("trailer-web-next")
+    scene.runtime.say(new, "migrating\n")
+    assert scene.server.open("logs", tail=1).opened().container == scene.container
+    scene.runtime.stop_container(scene.container, timeout=1)
+    stream = scene.server.open("logs", tail=1)
+    stream.sees("migrating\n")
+    assert stream.opened().container == new
+
+
 def test_one_answer_ends_with_the_log(scene: SessionScene) -> None:
     scene.runtime.say(scene.container, "only\n")
     stream = scene.server.open("logs", follow=False)

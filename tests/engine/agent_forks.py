@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from agent.config import Config
+from agent.diff import replaces
 from agent.runtime.docker import DockerRuntime
 from agent.server.http import HttpServer
 from agent.signals import on_signals
@@ -96,6 +97,8 @@ def _be_an_agent(order: dict[str, str]) -> None:
         state_dir=Path(order["state_dir"]),
         engine_environment={"DOCKER_HOST": order["docker_host"]},
     )
+    # Hundreds of replaces: what is looked at is their order, not how long the old one is kept.
+    replaces.STEADY_SECONDS = 0.5
     supervisor = Supervisor(
         config,
         Identity(token=TOKEN, host_id=HOST_ID, host_key=HOST_KEY),

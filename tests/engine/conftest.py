@@ -30,8 +30,11 @@ def host() -> Iterator[DesiredHost]:
 
 
 @pytest.fixture
-def agent(host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path) -> Iterator[AgentInside]:
-    """Its agent, in this process, on the clean engine."""
+def agent(
+    host: DesiredHost, proxy: DockerApiProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[AgentInside]:
+    """Its agent, in this process, on the clean engine. It keeps no old container for long."""
+    monkeypatch.setattr("agent.diff.replaces.STEADY_SECONDS", 0.5)
     inside = AgentInside(host, proxy.url, tmp_path).start()
     yield inside
     inside.stop()

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
         Tombstone,
     )
 
-_OF_THE_WORKSPACE = frozenset({"desired_state", "startup_timeout", "drain_timeout"})
+_OF_THE_WORKSPACE = frozenset(
+    {"desired_state", "startup_timeout", "drain_timeout", "shared_volumes"}
+)
 
 
 class DesiredHost:

@@ -1,0 +1,61 @@
+"""Whether a new container has come up: the judgement on what inspect says of it, look by look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from agent.observed import ObservedContainer
+
+# Some programs need a second start, because what they need comes up later than they do.
+_MOST_RESTARTS: Final = 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Neither means: not known yet."""
+
+    is_up: bool = False
+    problem: str = ""
+
+
+@dataclass
+class Trial:
+    """Up means healthy, or without a health check: running for `steady` seconds on end. With
+    `steady` None only a health check counts."""
+
+    began: float
+    timeout: float
+    steady: float | None = None
+    _start: tuple[str, int] | None = None
+    _running_since: float = field(default=0.0)
+
+    def judge(self, container: ObservedContainer, *, now: float) -> Verdict:
+        if container.health == "healthy":
+            return Verdict(is_up=True)
+        if container.health == "unhealthy":
+            return Verdict(problem="The new container is unhealthy.")
+        if container.state not in {"running", "restarting"}:
+            return Verdict(problem=f"The new container ended with code {container.exit_code}.")
+        if self.steady is None or container.health:
+            if now - self.began >= self.timeout:
+                seconds = f"{self.timeout:g} seconds"
+                return Verdict(problem=f"The new container was not healthy within {seconds}.")
+            return Verdict()
+        return self._judge_unchecked(container, self.steady, now=now)
+
+    def _judge_unchecked(
+        self, container: ObservedContainer, steady: float, *, now: float
+    ) -> Verdict:
+        start = (container.started_at, container.restart_count)
+        if start != self._start or container.state != "running":
+            self._start, self._running_since = start, now
+        if container.state == "running" and now - self._running_since >= steady:
+            return Verdict(is_up=True)
+        if container.restart_count > _MOST_RESTARTS:
+            times = f"{container.restart_count} times"
+            return Verdict(problem=f"The new container keeps ending, {times} so far.")
+        if now - self.began >= self.timeout + steady:
+            return Verdict(problem=f"The new container did not stay up for {steady:g} seconds.")
+        return Verdict()
