@@ -1,4 +1,4 @@
-# The agent: `docker build -f deploy/agent.Dockerfile -t trailer/agent .` in the repository's root.
+# The agent: `docker build -f deploy/agent.Dockerfile -t trailer.invalid/agent:0.1.0 .` in the repository's root.
 ARG BASE=python:3.12-slim
 FROM ${BASE}
 

@@ -40,7 +40,10 @@ TRAILER_AGENT_TOKEN_AGE = env.float("TRAILER_AGENT_TOKEN_AGE", default=24 * 3600
 # by a whole path; empty: nowhere.
 TRAILER_AUDIT_HEAD = env.str("TRAILER_AUDIT_HEAD", default="audit.head")
 TRAILER_VERSION = "0.1.0"
-TRAILER_AGENT_IMAGE = env.str("TRAILER_AGENT_IMAGE", default="trailer/agent:latest")
+# Where hosts get the agent from; empty: this server hands it out.
+TRAILER_AGENT_IMAGE = env.str("TRAILER_AGENT_IMAGE", default="").strip()
+# What `make run` builds the image that it hands out from; empty: it builds none.
+TRAILER_AGENT_BASE = env.str("TRAILER_AGENT_BASE", default="python:3.12-slim").strip()
 
 _keys = load_or_create_keys(
     TRAILER_DATA_DIR,

@@ -12,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
-from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.http import FileResponse
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
@@ -49,3 +51,20 @@ class ThreadedHandler(ASGIHandler):
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         return response
+
+
+def streamable(
+    request: HttpRequest, pieces: Iterator[bytes]
+) -> Iterator[bytes] | AsyncIterator[bytes]:
+    """The pieces in the form in which this request's server sends them one by one."""
+    return _for_asgi(pieces) if isinstance(request, ASGIRequest) else pieces
+
+
+async def _for_asgi(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The ASGI handler would collect a plain iterator whole before it sends the first byte."""
+    while (piece := await sync_to_async(_next)(pieces)) is not None:
+        yield piece
+
+
+def _next(pieces: Iterator[bytes]) -> bytes | None:
+    return next(pieces, None)

@@ -29,7 +29,20 @@ LABEL_OVERSEER: Final = "trailer.overseer"
 # The range that a small network was cut from; its neighbours come from the same one.
 LABEL_RANGE: Final = "trailer.range"
 _LINK: Final = "trailer.router."
+# Local images of ours have names in it. `.invalid` never resolves (RFC 2606), so that nobody can
+# offer an image under such a name, as anybody could under a name without a registry's host.
+LOCAL_REGISTRY: Final = "trailer.invalid"
 RESERVED_LABEL_PREFIXES: Final = ("trailer.", "traefik.")
+
+
+def agent_image_name(version: str) -> str:
+    """What the agent's image is called where no registry has it."""
+    return f"{LOCAL_REGISTRY}/agent:{version}"
+
+
+def is_local_name(image: str) -> bool:
+    """True for a name that only a server of ours, or this machine, can give a meaning to."""
+    return image.startswith(f"{LOCAL_REGISTRY}/")
 
 
 def container_name(workspace_name: str) -> str:

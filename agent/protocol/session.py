@@ -115,3 +115,17 @@ class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):
     server_time: str = ""
     next_beat: float = 0.0
     token_due: bool = False
+
+
+class AgentImage(msgspec.Struct, frozen=True, kw_only=True):
+    """An archive of the agent's image that the server hands out: `GET images/<digest>` has it.
+    `digest` is the SHA-256 of the archive, `architecture` the engine's word for it."""
+
+    image: str
+    architecture: str
+    digest: str
+    size: int = 0
+
+
+class AgentImages(msgspec.Struct, frozen=True, kw_only=True):
+    images: tuple[AgentImage, ...] = ()

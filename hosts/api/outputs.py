@@ -165,6 +165,15 @@ class EnrolmentOutput(serializers.Serializer[Any]):
     token = serializers.CharField()
     expires_at = serializers.DateTimeField()
     command = serializers.CharField(help_text="The line to paste on the host.")
+    image = serializers.CharField(help_text="What the agent's container is made of.")
+    digests = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="SHA-256 of the archive that the line loads from this server, by architecture; "
+        "empty when the image comes from elsewhere.",
+    )
+    problem = serializers.CharField(
+        help_text="What the administrator must know of the image before pasting; empty: nothing."
+    )
 
 
 class StepOutput(serializers.Serializer[Any]):

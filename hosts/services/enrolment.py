@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets as entropy
-import shlex
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from hosts.agent_images.offer import agent_offer
 from hosts.models import AgentToken, Enrolment, Host
 from hosts.services.tokens import AGENT_NAME
 from trailer import policy, secrets
@@ -28,15 +27,20 @@ LIFETIME: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class NewEnrolment:
-    """Shown once; the database keeps only the token's digest."""
+    """Shown once; the database keeps only the token's digest. `digests`: of the archives that the
+    line loads from this server, by architecture. `problem`: what is wrong with the image."""
 
     token: str
     expires_at: datetime
     command: str
+    image: str
+    digests: dict[str, str]
+    problem: str
 
 
 def enrolment_create(*, actor: Actor, host: Host) -> NewEnrolment:
     policy.require(actor, "host.modify", host)
+    offer = agent_offer()
     token = secrets.new_token("enrol")
     now = timezone.now()
     with transaction.atomic():
@@ -46,7 +50,21 @@ def enrolment_create(*, actor: Actor, host: Host) -> NewEnrolment:
             host=host, digest=secrets.digest(token), expires_at=now + LIFETIME, created_by=actor
         )
         record("host.enrol", host, actor=actor)
-    return NewEnrolment(token=token, expires_at=row.expires_at, command=agent_command(token))
+    return NewEnrolment(
+        token=token,
+        expires_at=row.expires_at,
+        command=offer.line(token),
+        image=offer.image,
+        digests=offer.digests,
+        problem=offer.problem,
+    )
+
+
+def enrolment_is_open(token: str) -> bool:
+    """True while the token may still be redeemed; asking spends nothing."""
+    return Enrolment.objects.filter(
+        digest=secrets.digest(token), used_at__isnull=True, expires_at__gt=timezone.now()
+    ).exists()
 
 
 def enrolment_redeem(token: str) -> tuple[str, Host]:
@@ -82,22 +100,3 @@ def agent_token_create(host: Host) -> str:
         )
         AgentToken.objects.create(host=current, digest=secrets.digest(token))
     return token
-
-
-def agent_command(token: str) -> str:
-    """The line to paste on the host."""
-    words = (
-        *("docker", "run", "-d", "--name", "trailer-agent", "--restart", "unless-stopped"),
-        # The host's own network: its interfaces are the parents of macvlan networks, workspaces
-        # of every network are in reach, and the server is found as the host finds it.
-        *("--network", "host"),
-        # With the containers' own files in sight, metrics cost no engine call.
-        *("--pid", "host", "--cgroupns", "host", "-v", "/sys/fs/cgroup:/sys/fs/cgroup:ro"),
-        *("-v", "/var/run/docker.sock:/var/run/docker.sock"),
-        *("-v", "trailer-agent:/var/lib/trailer"),
-        *("--label", "trailer.agent=true"),
-        *("-e", f"TRAILER_SERVER_URL={settings.TRAILER_PUBLIC_URL}"),
-        *("-e", f"TRAILER_ENROLMENT_TOKEN={token}"),
-        settings.TRAILER_AGENT_IMAGE,
-    )
-    return shlex.join(words)

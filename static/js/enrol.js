@@ -33,6 +33,13 @@ async function open(button) {
     const enrolment = await send("POST", `/api/v1/hosts/${button.dataset.enrol}/enrolment/`, {});
     const dialog = document.getElementById("enrol");
     dialog.querySelector("[data-enrol-command]").textContent = enrolment.command;
+    const problem = dialog.querySelector("[data-enrol-problem]");
+    problem.hidden = !enrolment.problem;
+    problem.querySelector("span").textContent = enrolment.problem;
+    const isLoaded = Object.keys(enrolment.digests).length > 0;
+    dialog.querySelector("[data-enrol-loaded]").hidden = !isLoaded;
+    // Words after a line that loads the image are options of its `docker run`.
+    dialog.querySelector("[data-enrol-gpus]").textContent = isLoaded ? "… trailer --gpus all" : "docker run --gpus all -d …";
     dialog.querySelector("[data-enrol-until]").textContent = new Date(enrolment.expires_at).toLocaleTimeString();
     const wait = dialog.querySelector("[data-enrol-wait]");
     const isOnline = all("data-resource", wait.dataset.enrolWait)[0]?.dataset.status === "online";

@@ -17,8 +17,34 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 @pytest.mark.parametrize("name", ["agent", "server"])
 def test_an_image_carries_the_version_and_protocol_of_its_code(name: str) -> None:
     text = (DEPLOY / f"{name}.Dockerfile").read_text()
-    assert re.search(r"^ARG VERSION=(.+)$", text, re.MULTILINE)[1] == VERSION  # type: ignore[index]
-    assert re.search(r"^ARG PROTOCOL=(.+)$", text, re.MULTILINE)[1] == str(PROTOCOL_VERSION)  # type: ignore[index]
+    assert set(re.findall(r"^ARG VERSION=(.+)$", text, re.MULTILINE)) == {VERSION}
+    assert set(re.findall(r"^ARG PROTOCOL=(.+)$", text, re.MULTILINE)) == {str(PROTOCOL_VERSION)}
+
+
+def test_the_server_hands_out_an_agent_that_is_made_like_the_agents_own_image() -> None:
+    """Two files, since an image has one Dockerfile; their steps are the same, word for word."""
+
+    def steps(name: str) -> list[str]:
+        text = (DEPLOY / name).read_text().replace("\\\n", "")
+        after = re.split(r"^FROM .*AGENT_BASE.*$|^FROM \$\{BASE\}$", text, flags=re.MULTILINE)[1]
+        stage = re.split(r"^(?:FROM|ARG) ", after, flags=re.MULTILINE)[0]
+        return [line for line in stage.splitlines() if line and not line.startswith("#")]
+
+    assert len(steps("agent.Dockerfile")) == 4
+    assert steps("server.Dockerfile") == steps("agent.Dockerfile")
+
+
+def test_no_file_of_ours_names_an_image_that_anybody_could_register() -> None:
+    """Without a registry's host a name is one of Docker Hub's; official images have one word."""
+    texts = [path.read_text() for path in DEPLOY.glob("*") if path.is_file()]
+    texts += [(DEPLOY.parent / name).read_text() for name in ("README.md", ".env.example")]
+    # What the earlier default was, is told there.
+    docs = set((DEPLOY.parent / "docs").glob("*.md")) - {DEPLOY.parent / "docs" / "upgrade.md"}
+    texts += [path.read_text() for path in docs]
+    named = {
+        name for text in texts for name in re.findall(r"(?<![\w./-])trailer/\w+[\w:.]*", text)
+    }
+    assert {name for name in named if re.match(r"trailer/(agent|server)\b", name)} == set()
 
 
 def test_the_user_of_the_servers_image_has_a_name() -> None:

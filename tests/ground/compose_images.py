@@ -9,13 +9,21 @@ from pathlib import Path
 
 import docker
 
-from tests.ground.agent_image import build, ensure_agent_image, ensure_base, libraries_of
+from agent.version import VERSION
+from tests.ground import agent_image
+from tests.ground.agent_image import (
+    agent_files,
+    build,
+    ensure_agent_image,
+    ensure_base,
+    libraries_of,
+)
 from tests.ground.images import root_filesystem
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "trailer-test/server-base:1"
-SERVER = "trailer/server:latest"
-AGENT = "trailer/agent:latest"
+SERVER = "trailer.invalid/server:latest"
+AGENT = f"trailer.invalid/agent:{VERSION}"
 POSTGRES = "postgres:17"
 # As in the packages that the server's Dockerfile names; git reads folders by the second one.
 _PROGRAMS = ("git", "git-upload-pack", "prlimit", "psql", "pg_dump", "pg_restore")
@@ -51,7 +59,9 @@ def ensure_compose_images(client: docker.DockerClient) -> None:
         )
         ensure_base(client, BASE, ROOT / "requirements.txt", programs)
         dockerfile = (ROOT / "deploy" / "server.Dockerfile").read_text()
-        build(client, SERVER, dockerfile, _server_files(), {"BASE": BASE, "PROGRAMS": ""})
+        ensure_base(client)
+        bases = {"BASE": BASE, "AGENT_BASE": agent_image.BASE, "PROGRAMS": ""}
+        build(client, SERVER, dockerfile, _server_files(), bases)
 
 
 def ensure_agent(client: docker.DockerClient) -> None:
@@ -62,7 +72,8 @@ def ensure_agent(client: docker.DockerClient) -> None:
 
 def _server_files() -> dict[str, bytes]:
     """What the server's Dockerfile copies."""
-    files = {name: (ROOT / name).read_bytes() for name in ("requirements.txt", "manage.py")}
+    names = ("requirements.txt", "manage.py", "deploy/agent_archive.py")
+    files = agent_files() | {name: (ROOT / name).read_bytes() for name in names}
     for folder in "agent", "trailer", "hosts", "images", "workspaces", "templates", "static":
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

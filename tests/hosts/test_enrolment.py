@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
@@ -26,14 +25,16 @@ if TYPE_CHECKING:
 
 
 def test_the_answer_holds_the_line_to_paste_and_only_a_digest_is_stored(
-    host: Host, admin: User
+    host: Host, admin: User, settings: Any
 ) -> None:
+    settings.TRAILER_AGENT_IMAGE = f"registry.example.org/agent@sha256:{'a' * 64}"
     body = api_client(admin).post(f"/api/v1/hosts/{host.pk}/enrolment/").json()
     words = shlex.split(body["command"])
     assert words[:3] == ["docker", "run", "-d"]
     assert f"TRAILER_SERVER_URL={settings.TRAILER_PUBLIC_URL}" in words
     assert f"TRAILER_ENROLMENT_TOKEN={body['token']}" in words
-    assert words[-1] == settings.TRAILER_AGENT_IMAGE
+    assert words[-1] == body["image"] == settings.TRAILER_AGENT_IMAGE
+    assert (body["problem"], body["digests"]) == ("", {})
     row = Enrolment.objects.get()
     assert body["token"] not in row.digest
     assert timedelta(minutes=14) < row.expires_at - timezone.now() <= timedelta(minutes=15)

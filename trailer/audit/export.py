@@ -7,12 +7,10 @@ import io
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from asgiref.sync import sync_to_async
-
 from trailer.audit.selectors import with_seals
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from django.db.models import QuerySet
 
@@ -38,16 +36,6 @@ def csv_pieces(rows: QuerySet[AuditEntry]) -> Iterator[bytes]:
             yield _lines(batch)
             batch = []
     yield _lines(batch)
-
-
-async def pieces_for_asgi(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The ASGI handler would collect a plain iterator whole before it sends the first byte."""
-    while (piece := await sync_to_async(_next)(pieces)) is not None:
-        yield piece
-
-
-def _next(pieces: Iterator[bytes]) -> bytes | None:
-    return next(pieces, None)
 
 
 def _lines(rows: Any) -> bytes:

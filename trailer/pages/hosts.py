@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.db.models import Count, Q
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
+from hosts.agent_images.offer import update_image
 from hosts.choices import RouterMode
 from hosts.models import AgentRollout, Host
 from hosts.prerequisites import router_warning
@@ -88,7 +88,7 @@ class HostListView(PageView):
             recent = newest is not None and timezone.now() - newest.created_at < _ROLLOUT_SHOWN
             context |= {
                 "rollout": newest if recent else None,
-                "agent_image": settings.TRAILER_AGENT_IMAGE,
+                "agent_image": update_image(),
             }
         return super().get_context_data(**context, **kwargs)
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from workspaces.control import views
+from workspaces.control import images, views
 
 urlpatterns = [
     path("enrol", views.enrol),
@@ -12,5 +12,7 @@ urlpatterns = [
     path("report", views.report),
     path("heartbeat", views.heartbeat),
     path("token", views.token),
+    path("images", images.listing),
+    path("images/<slug:digest>", images.archive),
     path("builds/<uuid:build_id>/log", views.build_log),
 ]

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
+    from django.http.response import HttpResponseBase
+
     from hosts.models import Host
 
 logger = logging.getLogger(__name__)
@@ -55,11 +57,13 @@ T = TypeVar("T")
 _MAX_BODY = 8 * 1024 * 1024
 
 
-def _answering_errors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def answering_errors(
+    view: Callable[..., HttpResponseBase],
+) -> Callable[..., HttpResponseBase]:
     """The API's error shape for plain views; agents act on status and code alone."""
 
     @functools.wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         request_id = str(request.META.get("TRAILER_REQUEST_ID", ""))
         try:
             return view(request, *args, **kwargs)
@@ -88,7 +92,7 @@ class OffsetConflict(Conflict):
         self.offset = offset
 
 
-@_answering_errors
+@answering_errors
 @require_POST
 def enrol(request: HttpRequest) -> HttpResponse:
     enrolment_throttle(client_address(request.META))
@@ -104,7 +108,7 @@ def enrol(request: HttpRequest) -> HttpResponse:
     )
 
 
-@_answering_errors
+@answering_errors
 @require_POST
 def session(request: HttpRequest) -> HttpResponse:
     host = _host(request)
@@ -116,7 +120,7 @@ def session(request: HttpRequest) -> HttpResponse:
     )
 
 
-@_answering_errors
+@answering_errors
 @require_GET
 def state(request: HttpRequest) -> HttpResponse:
     key = bearer_key(request.headers.get("Authorization", ""))
@@ -136,7 +140,7 @@ def state(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@_answering_errors
+@answering_errors
 @require_GET
 def check(request: HttpRequest) -> HttpResponse:
     """The document for whoever holds the token, without a session: a new agent proves itself with
@@ -145,7 +149,7 @@ def check(request: HttpRequest) -> HttpResponse:
     return HttpResponse(document.body or b"", content_type="application/json")
 
 
-@_answering_errors
+@answering_errors
 @require_POST
 def report(request: HttpRequest) -> HttpResponse:
     host = _host(request)
@@ -154,7 +158,7 @@ def report(request: HttpRequest) -> HttpResponse:
     return _json(report_ingest(host, items))
 
 
-@_answering_errors
+@answering_errors
 @require_POST
 def heartbeat(request: HttpRequest) -> HttpResponse:
     bearer = agent_for_bearer(request.headers.get("Authorization", ""))
@@ -173,7 +177,7 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
     )
 
 
-@_answering_errors
+@answering_errors
 @require_POST
 def token(request: HttpRequest) -> HttpResponse:
     """A new token for the agent at work, beside the one that it shows here."""
@@ -182,7 +186,7 @@ def token(request: HttpRequest) -> HttpResponse:
     return _json(TokenReply(token=agent_token_issue(bearer)))
 
 
-@_answering_errors
+@answering_errors
 @require_POST
 def build_log(request: HttpRequest, build_id: UUID) -> HttpResponse:
     host = _host(request)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from django.core.handlers.asgi import ASGIRequest
 from django.db.models import Q
 from django.http import StreamingHttpResponse
 from django_filters import rest_framework as filters
@@ -15,9 +14,10 @@ from rest_framework.decorators import action
 
 from trailer.api.permissions import AdminOnly, SignedInWithScope
 from trailer.api.views import JsonWhateverIsAccepted, ResourceViewSet
-from trailer.audit.export import csv_pieces, pieces_for_asgi
+from trailer.audit.export import csv_pieces
 from trailer.audit.models import AuditEntry, Outcome, Via
 from trailer.audit.selectors import of_actor
+from trailer.threads import streamable
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -87,9 +87,8 @@ class AuditViewSet(ResourceViewSet[AuditEntry]):
     def export(self, request: Request) -> StreamingHttpResponse:
         """Everything that the same filters find, as CSV; streamed, however long it is."""
         pieces = csv_pieces(self.filter_queryset(self.get_queryset()))
-        is_async = isinstance(request._request, ASGIRequest)
         return StreamingHttpResponse(
-            pieces_for_asgi(pieces) if is_async else pieces,
+            streamable(request._request, pieces),
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": 'attachment; filename="trailer-audit.csv"'},
         )
