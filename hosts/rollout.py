@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from agent.protocol.naming import same_image
+from agent.protocol.image_refs import is_same_image
 from hosts.choices import RolloutHostStatus
 from hosts.status import is_fresh
 
@@ -49,5 +49,5 @@ def _answer(host: Host, image: str, ordered_at: datetime) -> tuple[bool, str]:
     if host.agent_image_id:
         mine = host.update_order == order_number(ordered_at)
         return mine, host.update_message if mine else ""
-    failed = host.update_message and same_image(host.update_image, image)
-    return same_image(host.agent_image_running, image), host.update_message if failed else ""
+    failed = host.update_message and is_same_image(host.update_image, image)
+    return is_same_image(host.agent_image_running, image), host.update_message if failed else ""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.protocol import image_refs
 from agent.protocol.bases import dockerfile_bases
 from images.choices import ImageKind
-from images.refs import parse_reference
 from trailer import policy
-from trailer.errors import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ def must_ask(image: Image, others: Sequence[Image]) -> bool:
 
     `others` are the images of the same host. Needs `owner` and `source_by` loaded.
     """
-    names = set(_names(image))
+    names = set(_names(image)) - {""}
     if not names:
         return False
     people = [person for person in (image.owner, image.source_by) if person is not None]
@@ -30,7 +29,7 @@ def must_ask(image: Image, others: Sequence[Image]) -> bool:
         other.pk != image.pk
         and other.kind == ImageKind.PULL
         and (other.registry_id is not None or other.is_private)
-        and parse_reference(other.reference).name in names
+        and image_refs.name_of(other.reference) in names
         and not all(policy.allows(person, "image.use", other) for person in people)
         for other in others
     )
@@ -39,11 +38,8 @@ def must_ask(image: Image, others: Sequence[Image]) -> bool:
 def _names(image: Image) -> Iterable[str]:
     """Repositories that it is made from; an access right counts for all tags of one."""
     if image.kind == ImageKind.PULL:
-        yield parse_reference(image.reference).name
+        yield image_refs.name_of(image.reference)
     elif image.kind == ImageKind.BUILD:
         for base in dockerfile_bases(image.dockerfile, image.build_args):
-            try:
-                yield parse_reference(base.text).name
-            except Invalid:
-                # No engine takes it either.
-                continue
+            # Empty: no engine takes it either.
+            yield image_refs.name_of(base.text)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from django.db.models import F, OuterRef, Q, Subquery
 
-from agent.protocol import naming
+from agent.protocol import image_refs, naming
 from images.choices import TERMINAL_BUILD_STATUSES, ImageKind, UpdatePolicy
 from images.models import Build, Image, Registry
-from images.refs import normalise_reference, registry_server
 from trailer import policy
 from trailer.errors import Invalid
 
@@ -29,7 +28,7 @@ KEPT_REVISIONS: Final = 10
 def engine_ref(image: Image) -> str:
     """What the engine calls this image: the normal form of a pulled reference, or our own tag."""
     if image.kind == ImageKind.PULL:
-        return normalise_reference(image.reference)
+        return image_refs.normal(image.reference)
     return naming.build_ref(str(image.pk))
 
 
@@ -60,14 +59,12 @@ def registry_for(*, actor: Actor, registry_id: UUID) -> Registry:
 def agent_registry(host: Host) -> Registry | None:
     """What opens the registry of the host's agent image: the newest that an administrator has for
     that very server."""
-    image = host.agent_image or host.agent_image_running
-    try:
-        server = registry_server(image)
-    except Invalid:
-        # None, or one that the engine knows by its id.
+    server = image_refs.server_of(host.agent_image or host.agent_image_running)
+    if not server:
+        # No image, or one that the engine knows by its id.
         return None
     owned = Registry.objects.filter(owner__is_superuser=True, owner__is_active=True)
-    found = owned.exclude(password_token="").filter(server=server)
+    found = owned.exclude(password_token="").filter(server=image_refs.server_key(server))
     return found.order_by("-updated_at", "pk").first()
 
 
@@ -92,7 +89,7 @@ def check_refusal(image: Image) -> str:
             f"Image {image.name} has the policy if_missing, which never looks at the registry. "
             "Choose the policy always, or pull the image again."
         )
-    if "@" in image.reference:
+    if image_refs.is_pinned(image.reference):
         return f"Image {image.name} is pinned to a digest, which never moves."
     if not image.enabled:
         return f"Image {image.name} is disabled. Enable it first."

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from agent.diff.container import wanted_image
 from agent.diff.view import BuildRecord, View, object_key
 from agent.engine_requests import BuildRequest, Credential
-from agent.image_refs import repository_of, same_server
 from agent.plan import BuildFinding, ImageFinding, PlanBuilder
-from agent.protocol import naming
+from agent.protocol import image_refs, naming
 from agent.protocol.build_secrets import secrets_mark
 from agent.steps import IMAGE, BuildImage, CancelBuild, ClearBuild, PullImage
 
@@ -257,7 +256,7 @@ def cancel_build(
 
 def credential_for(ref: str, wire: RegistryCredential | None) -> Credential | None:
     """A password goes to the very server it was given for, or nowhere."""
-    return _as_credential(wire) if wire and same_server(ref, wire.server) else None
+    return _as_credential(wire) if wire and image_refs.credential_fits(ref, wire.server) else None
 
 
 def _as_credential(wire: RegistryCredential | None) -> Credential | None:
@@ -267,7 +266,7 @@ def _as_credential(wire: RegistryCredential | None) -> Credential | None:
 
 
 def digest_of(image: ObservedImage, ref: str) -> str:
-    repository = repository_of(ref)
+    repository = image_refs.name_of(ref)
     for digest in image.digests:
         name, _, value = digest.partition("@")
         if name == repository:

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent.diff.stored import read_stored
-from agent.image_refs import familiar
-from agent.protocol import naming
+from agent.protocol import image_refs, naming
 from agent.steps import NETWORK, PREREQUISITE, VOLUME, WORKSPACE, Attempt
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ class View:
         return found
 
     def image_at(self, ref: str) -> ObservedImage | None:
-        return self.images_by_ref.get(ref) or self.images_by_ref.get(familiar(ref))
+        return self.images_by_ref.get(ref) or self.images_by_ref.get(image_refs.normal(ref))
 
     @cached_property
     def prerequisite_keys(self) -> frozenset[str]:

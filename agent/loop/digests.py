@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from agent import clock
 from agent.diff.images import credential_for, digest_of
 from agent.errors import EngineError, EngineUnavailable, NotFound
-from agent.image_refs import split_registry
 from agent.plan import ImageCheck
+from agent.protocol import image_refs
 
 if TYPE_CHECKING:
     from agent.apply.reporter import Reporter
@@ -154,7 +154,7 @@ class DigestWatch:
                 image.ref, credential_for(image.ref, image.credential)
             )
         except EngineUnavailable:
-            server = split_registry(image.ref)[0]
+            server = image_refs.server_of(image.ref)
             message = (
                 f"The registry {server} did not answer in time, so {image.ref} stays as it is."
             )
@@ -180,4 +180,8 @@ class DigestWatch:
 def is_watched(image: DesiredImage) -> bool:
     """A digest never moves; a pull under way will tell by itself."""
     follows = image.kind == "pull" and image.update_policy == "always" and image.enabled
-    return follows and "@" not in image.ref and (image.build is None or image.build.done)
+    return (
+        follows
+        and not image_refs.is_pinned(image.ref)
+        and (image.build is None or image.build.done)
+    )

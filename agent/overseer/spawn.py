@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.image_refs import familiar
 from agent.overseer.traefik import derived_labels
+from agent.protocol import image_refs
 from agent.protocol.naming import LABEL_CREATED_AT
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def difference(own: Self, desired_image: str) -> str:
     wanted = derived_labels(own.environment)
     if any(own.labels.get(name) != value for name, value in wanted.items()):
         return "its labels do not follow from its environment"
-    if desired_image and familiar(desired_image) != familiar(own.image):
+    if desired_image and not image_refs.is_same_image(desired_image, own.image):
         return f"the server wants the image {desired_image}"
     return ""
 

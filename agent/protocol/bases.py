@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agent.protocol import image_refs
 from agent.protocol.arguments import UNCLEAR, Arguments
 from agent.protocol.dockerfile import escape_sign, instructions, lines_problem
 
@@ -26,7 +27,8 @@ __all__ = [
     "reserved_problem",
 ]
 
-_OWN: Final = re.compile(r"trailer/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^:@])")
+_OWN: Final = re.compile(r"trailer/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HUB: Final = (image_refs.DOCKER_HUB, "registry-1.docker.io")
 _ID: Final = re.compile(r"(?:sha256:)?[0-9a-f]{1,64}", re.IGNORECASE)
 # What engines take for a stage; anything else behind AS is an error there.
 _STAGE: Final = re.compile(r"[a-z][a-z0-9_.-]*")
@@ -42,10 +44,15 @@ _DISGUISED: Final = re.compile(
 
 def reserved_problem(ref: str) -> str:
     """Why an image may not be pulled from or pushed to this reference, or empty."""
-    name = ref.lower()
-    for prefix in ("index.docker.io/", "registry-1.docker.io/", "docker.io/", "library/"):
-        name = name.removeprefix(prefix)
-    if _OWN.match(name):
+    if image_refs.engine_id(ref) or (":" in ref and _ID.fullmatch(ref)):
+        return f"{ref} may be the id of an image on the host, which is not taken."
+    # In any case and behind any name of the Hub: wider than what engines take for the same.
+    found = image_refs.find(ref.lower())
+    if found is None:
+        is_own = bool(_OWN.search(ref.lower()))
+    else:
+        is_own = found.server in _HUB and bool(_OWN.fullmatch(found.path.removeprefix("library/")))
+    if is_own:
         return (
             f"{ref} is where Trailer keeps a build or snapshot. "
             "Choose the image itself, or a reference of a registry."

@@ -101,17 +101,6 @@ def commit_prefix(ref: str) -> str:
     return ref.rpartition(":")[0] + ":committed"
 
 
-def same_image(one: str, other: str) -> bool:
-    """Two spellings of one image reference: the default registry and tag may be left out."""
-    return bool(one) and _spelled_out(one) == _spelled_out(other)
-
-
-def _spelled_out(ref: str) -> str:
-    for prefix in ("index.docker.io/", "docker.io/", "library/"):
-        ref = ref.removeprefix(prefix)
-    return ref if "@" in ref or ":" in ref.rpartition("/")[2] else f"{ref}:latest"
-
-
 def build_mark(host_key: str, image_id: str, host_id: str) -> str:
     """A host name that only this host's agent gives to the containers of a build's steps."""
     return f"trailer-build-{signature(host_key, 'build', image_id, host_id)[:32]}"

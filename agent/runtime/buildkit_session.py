@@ -15,7 +15,7 @@ from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 from h2.exceptions import ProtocolError, StreamClosedError
 
 from agent.errors import EngineUnavailable
-from agent.image_refs import DEFAULT_REGISTRY, same_server
+from agent.protocol import image_refs
 from agent.runtime.protobuf import Malformed, Message, bytes_field, number_field
 
 if TYPE_CHECKING:
@@ -106,8 +106,11 @@ class BuildSession:
     def _password(self, server: str) -> bytes:
         """Nothing for any other server than the one that it was given for."""
         given = self._credential
-        asked = DEFAULT_REGISTRY if server == "registry-1.docker.io" else server
-        if given is None or not same_server(f"{asked}/image", given.server):
+        if given is None:
+            return b""
+        # The machine that the Hub's images come from; a reference may name it as well.
+        serves_hub = server == "registry-1.docker.io" and given.server == image_refs.DOCKER_HUB
+        if not serves_hub and not image_refs.is_same_server(server, given.server):
             return b""
         return bytes_field(1, given.username.encode()) + bytes_field(2, given.password.encode())
 

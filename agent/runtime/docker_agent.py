@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent import clock
 from agent.errors import Conflict, EngineError, NotFound
-from agent.image_refs import split_tag
 from agent.overseer.port import Pulled
 from agent.overseer.spawn import Self
 from agent.overseer.world import (
@@ -17,6 +16,7 @@ from agent.overseer.world import (
     AgentContainer,
     World,
 )
+from agent.protocol import image_refs
 from agent.protocol.naming import LABEL_AGENT, LABEL_AGENT_ROLE, LABEL_OVERSEER
 from agent.runtime.docker_agent_config import (
     agent_config,
@@ -139,9 +139,9 @@ class DockerAgents(DockerDisk):
 
     def pull(self, image: str, credential: Credential | None) -> Pulled:
         """A name that no registry has may be one that was built here."""
-        if image.startswith("sha256:"):
+        if image_refs.engine_id(image):
             return Pulled(image_id=self.image_id(image))
-        repository, tag = split_tag(image)
+        repository, tag = image_refs.pull_parts(image)
         client = self._engine.own_client(_TRANSFER)
         problem = ""
         try:

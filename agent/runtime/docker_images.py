@@ -9,8 +9,7 @@ from docker.errors import APIError
 
 from agent import clock
 from agent.errors import Conflict, EngineError, NotFound
-from agent.image_refs import split_tag
-from agent.protocol import naming
+from agent.protocol import image_refs, naming
 from agent.runtime import docker_parse as parse
 from agent.runtime.base_images import check_bases
 from agent.runtime.docker_client import CHANGE, Connections, CuttableStream, RecordingClient
@@ -61,12 +60,12 @@ class DockerImages:
                 continue
 
     def tag_image(self, ref: str, target: str) -> None:
-        repository, tag = split_tag(target)
+        repository, tag = image_refs.pull_parts(target)
         self._engine.run(lambda api: api.tag(ref, repository, tag, force=True), deadline=CHANGE)
 
     def pull_image(self, ref: str, credential: Credential | None) -> CuttableStream[Output]:
         client = self._engine.own_client(_TRANSFER)
-        repository, tag = split_tag(ref)
+        repository, tag = image_refs.pull_parts(ref)
         raw = self._engine.run(
             lambda _: client.pull(
                 repository, tag=tag, stream=True, decode=True, auth_config=auth(credential)
@@ -77,7 +76,7 @@ class DockerImages:
 
     def push_image(self, ref: str, credential: Credential | None) -> CuttableStream[Output]:
         client = self._engine.own_client(_TRANSFER)
-        repository, tag = split_tag(ref)
+        repository, tag = image_refs.pull_parts(ref)
         raw = self._engine.run(
             lambda _: client.push(
                 repository, tag=tag, stream=True, decode=True, auth_config=auth(credential)
@@ -155,7 +154,7 @@ class DockerImages:
         """Returns when the image is there. The engine pauses the container meanwhile, and goes on
         when its caller is gone."""
         seen = self._engine.run(lambda api: api.inspect_container(request.container_id))
-        repository, tag = split_tag(request.ref)
+        repository, tag = image_refs.pull_parts(request.ref)
         client = self._engine.own_client(round(request.patience) + 1)
         try:
             self._engine.run(

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
-from agent.image_refs import familiar, repository_of
 from agent.observed import ObservedImage
+from agent.protocol import image_refs
 from agent.runtime.fake_streams import FakeStream
 from agent.runtime.port import Output
 
@@ -53,7 +53,7 @@ class FakeImages(ABC):
         self, ref: str, *, image_id: str = "", labels: Mapping[str, str] | None = None
     ) -> str:
         image_id = image_id or "sha256:" + hashlib.sha256(ref.encode()).hexdigest()
-        tag = familiar(ref)
+        tag = image_refs.normal(ref)
         for known in list(self.images.values()):
             kept = tuple(other for other in known.tags if other != tag)
             self.images[known.id] = replace(known, tags=kept)
@@ -76,7 +76,7 @@ class FakeImages(ABC):
     def inspect_image(self, ref: str) -> ObservedImage:
         self._call("inspect_image")
         for image in self.images.values():
-            if ref == image.id or familiar(ref) in image.tags:
+            if ref == image.id or image_refs.normal(ref) in image.tags:
                 return image
         raise NotFound(f"No such image: {ref}")
 
@@ -90,7 +90,7 @@ class FakeImages(ABC):
             raise Conflict(f"unable to remove {ref}: container is using it")
         if image.id in self.bases:
             raise Conflict(f"unable to delete {ref}: image has dependent child images")
-        kept = tuple(tag for tag in image.tags if tag != familiar(ref))
+        kept = tuple(tag for tag in image.tags if tag != image_refs.normal(ref))
         if kept:
             self.images[image.id] = replace(image, tags=kept)
         else:
@@ -112,7 +112,7 @@ class FakeImages(ABC):
         if ref not in self.registry:
             return FakeStream([Output(error=f"manifest for {ref} not found")])
         image_id = self.add_image(ref, image_id=self.registry[ref])
-        digest = f"{repository_of(ref)}@{_digest(image_id)}"
+        digest = f"{image_refs.name_of(ref)}@{_digest(image_id)}"
         self.images[image_id] = replace(self.images[image_id], digests=(digest,))
         return FakeStream(
             [Output(text="pulling\n", progress=50), Output(text="done\n", is_last=True)]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agent import clock
 from agent.diff.images import digest_of
 from agent.errors import AgentError, EngineError, EngineUnavailable, StepFailed
-from agent.image_refs import same_server
-from agent.protocol import naming
+from agent.protocol import image_refs, naming
 from agent.protocol.bases import dockerfile_bases
 from agent.runtime.base_images import MissingBase
 from agent.steps import BuildImage, PullImage
@@ -204,7 +203,8 @@ class ImageWork(LongWork[PullImage | BuildImage]):
 
     def _fetch(self, ref: str, step: BuildImage) -> None:
         given = step.credential
-        credential = given if given and same_server(ref, given.server) else None
+        fits = given is not None and image_refs.credential_fits(ref, given.server)
+        credential = given if fits else None
         try:
             self._follow(lambda: self._runtime.pull_image(ref, credential), tells_progress=False)
         except EngineUnavailable:

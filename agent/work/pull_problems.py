@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.image_refs import split_registry
+from agent.protocol import image_refs
 
 # Looked for in this order; the first that fits is said.
 _KINDS: Final = (
@@ -34,6 +34,6 @@ def pull_problem(ref: str, said: str) -> str:
     words = " ".join(said.split())
     for sentence, signs in _KINDS:
         if any(sign in words.lower() for sign in signs):
-            told = sentence.format(ref=ref, server=split_registry(ref)[0])
+            told = sentence.format(ref=ref, server=image_refs.server_of(ref) or f"of {ref}")
             return f"{told}. (The engine said: {words})"
     return f"{ref} could not be pulled: {words}"

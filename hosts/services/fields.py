@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from celery.schedules import ParseException, crontab
 
+from agent.protocol import image_refs
 from hosts.domains import read_domains, registered_elsewhere
 from trailer.errors import Invalid
 from trailer.validation import LIST_LIMIT, check_columns, check_range, check_text
@@ -71,18 +72,14 @@ RANGES: Final = {
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._ -]{0,61}[A-Za-z0-9._-])?")
 _WORD = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)?")
-_IMAGE = re.compile(r"([A-Za-z0-9\[][A-Za-z0-9_.:/@\[\]-]*)?")
 
 _GROUPS: Final = frozenset({"router", "nvidia", "metrics"})
 _GRAMMARS: Final = {
     "router_network": (_WORD, "a network's name"),
     "router_entrypoint": (_WORD, "the name of an entry point"),
     "router_certresolver": (_WORD, "the name of a certificate resolver"),
-    "router_image": (_IMAGE, "an image reference"),
-    "nvidia_driver_image": (_IMAGE, "an image reference"),
-    "nvidia_toolkit_image": (_IMAGE, "an image reference"),
-    "agent_image": (_IMAGE, "an image reference"),
 }
+_IMAGES: Final = ("router_image", "nvidia_driver_image", "nvidia_toolkit_image", "agent_image")
 
 
 def check_host(host: Host, changed: Mapping[str, object]) -> None:
@@ -117,6 +114,9 @@ def _check(host: Host, changed: Mapping[str, object]) -> None:
         value = changed.get(name)
         if isinstance(value, str) and not grammar.fullmatch(value):
             raise Invalid.field(name, f"“{value}” is not {words}.")
+    for name in _IMAGES:
+        if changed.get(name):
+            check_image_reference(name, str(changed[name]))
     for part in ("driver", "toolkit"):
         names = (f"nvidia_deploy_{part}", f"nvidia_{part}_image")
         if set(names) & set(changed) and getattr(host, names[0]) and not getattr(host, names[1]):
@@ -151,8 +151,9 @@ def _check_domains(host: Host) -> None:
 
 
 def check_image_reference(name: str, value: str) -> None:
-    if not value or not _IMAGE.fullmatch(value):
-        raise Invalid.field(name, f"“{value}” is not an image reference.")
+    """The name of an image, or the id of one that the host has."""
+    if not image_refs.engine_id(value) and (problem := image_refs.problem(value)):
+        raise Invalid.field(name, problem)
 
 
 def _check_cron(text: str) -> None:

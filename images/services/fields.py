@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from agent.protocol import image_refs
 from agent.protocol.bases import dockerfile_problem, reserved_problem
 from images.choices import ImageKind
 from images.refs import parse_reference
@@ -74,7 +75,7 @@ def check_image(image: Image) -> None:
     elif image.push:
         raise Invalid.field("push", "A snapshot can't be pushed.")
     if image.registry is not None:
-        _check_registry(image)
+        _check_registry(image, image.registry)
 
 
 def check_context(image: Image) -> None:
@@ -123,17 +124,17 @@ def _check_build(image: Image) -> None:
         raise Invalid.field("reference", "Give the reference to push the build to.")
 
 
-def _check_registry(image: Image) -> None:
+def _check_registry(image: Image, registry: Registry) -> None:
     if not image.reference and image.kind == ImageKind.BUILD:
         # For the images that it is built from.
         return
     if not image.reference:
         raise Invalid.field("registry", "A registry is of use only together with a reference.")
     server = parse_reference(image.reference).server
-    if image.registry is not None and image.registry.server != server:
+    if not image_refs.is_same_server(registry.server, server):
         raise Invalid.field(
             "registry",
-            f"This credential is for {image.registry.server}, but {image.reference} "
+            f"This credential is for {registry.server}, but {image.reference} "
             f"lies on {server}. It is sent only to its own server.",
         )
 

@@ -8,12 +8,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from agent.protocol import image_refs
 from hosts.choices import TombstoneKind
 from hosts.models import Host
 from hosts.services.desired import host_desired_changed, tombstone_create
 from images.choices import BuildTrigger, ImageKind
 from images.models import Image
-from images.refs import parse_reference
 from images.selectors import check_refusal, engine_ref, newest_build
 from images.services.checks import checks_request
 from images.services.fields import (
@@ -266,7 +266,7 @@ def _origin(
         return {}
     columns: dict[str, Any] = {"source_by": None if actor.pk == image.owner_id else actor}
     if image.kind == ImageKind.PULL:
-        stays = parse_reference(before["reference"]).name == parse_reference(image.reference).name
+        stays = image_refs.name_of(before["reference"]) == image_refs.name_of(image.reference)
         was_private = image.is_private or before["registry"] is not None
         columns["is_private"] = stays and was_private
     return columns

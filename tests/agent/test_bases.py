@@ -28,6 +28,20 @@ def test_a_reference_to_trailers_own_images_is_refused_in_every_spelling(prefix:
 
 
 @pytest.mark.parametrize(
+    "ref", ["sha256:4f", "SHA256:4f", f"sha256:{'4f' * 32}", "4f" * 32, "sha256:" + "4" * 63]
+)
+def test_an_images_id_is_no_reference(ref: str) -> None:
+    assert "may be the id of an image" in reserved_problem(ref)
+
+
+@pytest.mark.parametrize(
+    "ref", [f"{OTHERS}:", f"{OTHERS}:a b", f"{OTHERS}@sha256:1", f"/{OTHERS}"]
+)
+def test_what_no_engine_reads_is_refused_where_it_holds_trailers_own_names(ref: str) -> None:
+    assert "keeps a build or snapshot" in reserved_problem(ref)
+
+
+@pytest.mark.parametrize(
     "ref", ["busybox", "trailer/agent:1", "ghcr.io/trailer/agent:1", "my/trailer/x", f"{OTHERS}/x"]
 )
 def test_other_references_are_not(ref: str) -> None:

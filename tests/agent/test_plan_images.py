@@ -188,7 +188,8 @@ def test_a_password_goes_only_to_the_server_it_was_given_for(bench: Bench) -> No
         return step
 
     assert pull("reg.example:5000").credential is not None
-    assert pull("https://reg.example:5000/").credential is not None
+    assert pull("REG.example:5000").credential is not None
+    assert pull("https://reg.example:5000/").credential is None
     assert pull("reg.example").credential is None
     assert pull("docker.io").credential is None
 

@@ -1,4 +1,4 @@
-"""Small parts of the agent: references, configuration, backoff, wake-ups, settings."""
+"""Small parts of the agent: configuration, backoff, wake-ups, settings."""
 
 from pathlib import Path
 
@@ -8,36 +8,12 @@ from agent.apply.failures import Failures
 from agent.clock import Backoff
 from agent.config import read_config
 from agent.errors import ConfigError, EngineUnavailable
-from agent.image_refs import familiar, repository_of, same_server, split_tag
 from agent.loop.target import Target, clamped
 from agent.loop.wake import Wake
 from agent.protocol.state import HostSettings
 from agent.runtime.docker import DockerRuntime
 from agent.store.database import Database
 from tests.agent.documents import document, workspace
-
-
-@pytest.mark.parametrize(
-    ("ref", "short"),
-    [
-        ("busybox", "busybox:latest"),
-        ("docker.io/library/busybox:1", "busybox:1"),
-        ("docker.io/team/app", "team/app:latest"),
-        ("localhost/app", "localhost/app:latest"),
-        ("reg:5000/app:2", "reg:5000/app:2"),
-        ("app@sha256:abc", "app@sha256:abc"),
-    ],
-)
-def test_one_spelling_per_reference(ref: str, short: str) -> None:
-    assert familiar(ref) == short
-
-
-def test_references_come_apart_as_the_engine_wants_them() -> None:
-    assert split_tag("reg:5000/app") == ("reg:5000/app", "latest")
-    assert split_tag("app@sha256:abc") == ("app", "sha256:abc")
-    assert repository_of("docker.io/library/app:2") == "app"
-    assert same_server("busybox", "https://index.docker.io/v1/")
-    assert not same_server("evil.example/busybox", "docker.io")
 
 
 def test_configuration_fails_with_the_name_of_the_variable(tmp_path: Path) -> None:

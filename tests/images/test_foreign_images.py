@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.protocol.naming import build_ref
+from images.models import Image
 from tests.factories import api_client, make_grant, make_image, make_registry, make_stack
 from trailer.access.models import Role
 from trailer.errors import Invalid
@@ -17,7 +18,6 @@ from workspaces.stacks.sync.vouching import Vouched
 if TYPE_CHECKING:
     from agent.protocol.state import DesiredImage
     from hosts.models import Host
-    from images.models import Image
     from trailer.accounts.models import User
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +55,25 @@ def test_anothers_build_is_neither_pulled_nor_built_upon_nor_pushed_over(
     mine = make_image(host, stranger, kind=body["kind"])
     edit = {name: value for name, value in body.items() if name != "kind"}
     assert client.patch(f"{URL}{mine.pk}/", edit).status_code == 400
+
+
+@pytest.mark.parametrize("length", [64, 12, 1])
+def test_anothers_image_is_not_had_by_its_id(host: Host, stranger: User, length: int) -> None:
+    theirs = make_image(host)
+    ref = theirs.engine_id[: len("sha256:") + length]
+    client = api_client(stranger)
+    body = {"name": "mine", "host": str(host.pk), "kind": "pull"}
+    for spelling in (ref, f"library/{ref}", f"docker.io/{ref}", f"index.docker.io/library/{ref}"):
+        answer = client.post(URL, {**body, "reference": spelling})
+        assert (answer.status_code, list(answer.json()["fields"])) == (400, ["reference"])
+    bare = ref.removeprefix("sha256:")
+    answer = client.post(URL, {**body, "reference": bare})
+    if length == 64:
+        assert answer.status_code == 400
+    else:
+        # With its tag it is a name and nothing else to an engine.
+        image = Image.objects.get(pk=answer.json()["id"])
+        assert desired(host, image).ref == f"{bare}:latest"
 
 
 def test_a_stack_is_no_way_around(host: Host, stranger: User, built: str) -> None:

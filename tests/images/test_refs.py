@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from images.refs import normalise_reference, normalise_server, parse_reference, registry_server
+from agent.protocol import image_refs
+from agent.protocol.image_refs import normal, server_of
+from images.refs import normalise_server, parse_reference
 from trailer.errors import Invalid
 
 SHA = "sha256:" + "a1" * 32
 
 
 @pytest.mark.parametrize(
-    ("text", "normal", "server"),
+    ("text", "short", "server"),
     [
         ("busybox", "busybox:latest", "docker.io"),
         ("busybox:1.36", "busybox:1.36", "docker.io"),
@@ -28,18 +30,24 @@ SHA = "sha256:" + "a1" * 32
         ("localhost:5000/app:x", "localhost:5000/app:x", "localhost:5000"),
         ("127.0.0.1:5001/a/b/c", "127.0.0.1:5001/a/b/c:latest", "127.0.0.1:5001"),
         ("[::1]:5000/app", "[::1]:5000/app:latest", "[::1]:5000"),
-        ("GHCR.io/team/app", "ghcr.io/team/app:latest", "ghcr.io"),
+        ("GHCR.io/team/app", "GHCR.io/team/app:latest", "GHCR.io"),
+        ("LocalReg/app", "LocalReg/app:latest", "LocalReg"),
+        (
+            "registry-1.docker.io/library/busybox",
+            "registry-1.docker.io/library/busybox:latest",
+            "registry-1.docker.io",
+        ),
         (f"busybox@{SHA}", f"busybox@{SHA}", "docker.io"),
         (f"ghcr.io/a/b:v1@{SHA}", f"ghcr.io/a/b@{SHA}", "ghcr.io"),
         ("a__b/c-d.e:T_1.x-y", "a__b/c-d.e:T_1.x-y", "docker.io"),
     ],
 )
 def test_a_reference_has_one_normal_form_and_one_server(
-    text: str, normal: str, server: str
+    text: str, short: str, server: str
 ) -> None:
-    assert normalise_reference(text) == normal
-    assert registry_server(text) == server
-    assert normalise_reference(normal) == normal
+    assert str(parse_reference(text)) == normal(text) == short
+    assert server_of(text) == server
+    assert normal(short) == short
 
 
 @pytest.mark.parametrize(
@@ -59,6 +67,8 @@ def test_a_reference_has_one_normal_form_and_one_server(
             "a1" * 32,
         ),
         *("host.io/", "[::1/app", "user@host/a", "$(id)/x", "a;b", "../a"),
+        *(SHA, "sha256:a1a1", "docker.io/sha256:a1a1", f"docker.io/{'a1' * 32}", "a1" * 32 + ":1"),
+        *("docker.io/ghcr.io/team/app", "docker.io/localhost/app", "my_reg.example/app"),
     ],
 )
 def test_what_no_engine_would_take_is_refused(text: str) -> None:
@@ -69,17 +79,18 @@ def test_what_no_engine_would_take_is_refused(text: str) -> None:
 
 def test_a_name_that_looks_like_a_server_alone_is_a_hub_image() -> None:
     """Docker's rule: without a slash there is no server."""
-    assert registry_server("localhost") == "docker.io"
+    assert server_of("localhost") == "docker.io"
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_either_refused_or_normalises_to_a_fixed_point(text: str) -> None:
+    assert normal(normal(text)) == normal(text)
+    assert server_of(normal(text)) == server_of(text)
     try:
-        normal = normalise_reference(text)
+        reference = parse_reference(text)
     except Invalid:
         return
-    assert normalise_reference(normal) == normal
-    assert registry_server(normal) == registry_server(text)
+    assert image_refs.parse(normal(text)).name == reference.name
 
 
 @pytest.mark.parametrize(
@@ -89,6 +100,9 @@ def test_any_text_is_either_refused_or_normalises_to_a_fixed_point(text: str) ->
         (" Registry.Example.COM:5000 ", "registry.example.com:5000"),
         ("index.docker.io", "docker.io"),
         ("localhost:5000", "localhost:5000"),
+        ("LocalReg", "localreg"),
+        ("Docker.IO", "docker.io"),
+        ("registry-1.docker.io", "registry-1.docker.io"),
     ],
 )
 def test_a_server_is_normalised(text: str, server: str) -> None:

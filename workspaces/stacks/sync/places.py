@@ -6,13 +6,13 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.protocol import image_refs
 from hosts.choices import VolumeKind
 from hosts.models import Network, Volume
 from hosts.services.networks import network_create
 from hosts.services.volumes import volume_create
 from images.choices import ImageKind, UpdatePolicy
 from images.models import Image
-from images.refs import registry_server
 from images.services.images import image_create, image_update
 from trailer.errors import Conflict
 from workspaces.stacks.file.types import DEFAULT_NETWORK
@@ -95,10 +95,13 @@ def _references(services: Iterable[ServiceSpec]) -> dict[str, str]:
 
 
 def _image(vouched: Vouched, reference: str, policy: str) -> Image:
-    stack, registry = vouched.stack, vouched.registry(registry_server(reference))
+    stack = vouched.stack
     rows = StackImage.objects.select_related("image").filter(stack=stack, reference=reference)
     known = rows.first()
     image = known.image if known is not None else _left_over_image(stack, reference)
+    # A row that an upgrade has spelled otherwise than the file goes by its own spelling.
+    server = image_refs.server_of(image.reference if image is not None else reference)
+    registry = vouched.registry(server)
     if image is None:
         image = image_create(
             actor=stack.owner,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.protocol import image_refs
 from hosts.models import Network, Volume
 from images.models import Registry
 from trailer import policy
@@ -55,7 +56,8 @@ class Vouched:
     def registry(self, server: str) -> Registry | None:
         """The owner's own credential for exactly that server, if there is one. It fetches nothing
         for a file that somebody chose who may not use it; what is public comes without."""
-        own = Registry.objects.filter(owner=self.stack.owner, server=server)
+        key = image_refs.server_key(server)
+        own = Registry.objects.filter(owner=self.stack.owner, server=key)
         registry = own.order_by("-updated_at").first()
         if registry is None or not self._may("registry.view", registry):
             return None
