@@ -15,7 +15,7 @@ from hosts.models import AgentToken, Host, Network, Volume
 from images.choices import TERMINAL_BUILD_STATUSES, BuildStatus, BuildTrigger, ImageKind
 from images.models import Build, BuildSecret, Image, Registry
 from trailer import secrets
-from trailer.access.models import Grant, Role
+from trailer.access.models import Capability, Grant, HostCapability, Role
 from trailer.accounts.models import ApiToken, TokenScope, User
 from trailer.sealed import seal
 from workspaces.models import Workspace
@@ -76,6 +76,12 @@ def make_grant(obj: Any, subject: User | Group, role: Role, **fields: Any) -> Gr
     return Grant.objects.create(
         kind=obj._meta.model_name, object_id=obj.pk, role=role, **who, **fields
     )
+
+
+def make_capability(host: Host, subject: User | Group, capability: Capability) -> HostCapability:
+    """For a user or a group."""
+    who: dict[str, Any] = {"user" if isinstance(subject, User) else "group": subject}
+    return HostCapability.objects.create(host_id=host.pk, capability=capability, **who)
 
 
 def make_group(*members: User, name: str = "") -> Group:

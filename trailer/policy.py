@@ -109,8 +109,17 @@ class Granted:
         return live_grants(actor.pk, self.kind, role__gte=self.role, **rights)
 
 
-# What everybody may do on every host, unless TRAILER_OPEN_HOSTS is off.
-OPEN_CAPABILITIES: Final = frozenset(Capability) - {Capability.BIND, Capability.PRIVILEGED}
+# What everybody may do on every host, unless TRAILER_OPEN_HOSTS is off. A list of what is open:
+# a new capability belongs to nobody until an administrator gives it.
+OPEN_CAPABILITIES: Final = frozenset(
+    {
+        Capability.VIEW,
+        Capability.WORKSPACES,
+        Capability.IMAGES,
+        Capability.VOLUMES,
+        Capability.NETWORKS,
+    }
+)
 
 
 @dataclass(frozen=True)

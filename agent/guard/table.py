@@ -15,23 +15,10 @@ from typing import Final
 from agent.errors import GuardError
 from agent.guard import netlink
 from agent.guard.netlink import Message, attribute, attributes_in, nested, number, text
+from agent.protocol.subnets import METADATA_ADDRESSES
 
 TABLE: Final = "trailer_guard"
 _FORWARD, _REFUSE = "forward", "refuse"
-# Where clouds hand out what belongs to the machine, credentials among it. Azure's 168.63.129.16 is
-# left out: it is name server and health check there, and metadata come from the usual address.
-ADDRESSES: Final = (
-    "169.254.169.254",
-    "169.254.170.2",  # Amazon ECS
-    "169.254.42.42",  # Scaleway
-    "169.254.0.23",  # Tencent
-    "100.100.100.200",  # Alibaba
-    "fd00:ec2::254",  # Amazon
-    "fd20:ce::254",  # Google
-    "fd00:c1::a9fe:a9fe",  # Oracle
-    "fd00:42::42",  # Scaleway
-)
-
 _NEW_TABLE, _DEL_TABLE, _NEW_CHAIN, _NEW_RULE, _GET_RULE = 0, 2, 3, 6, 7
 # Before Docker's own rules, which are at 0: what is refused here never gets there.
 _PRIORITY: Final = -10
@@ -139,7 +126,7 @@ def _rules() -> list[tuple[str, bytes]]:
         _reject(),
     ]
     return [
-        *((_FORWARD, _to(address) + _refuse()) for address in ADDRESSES),
+        *((_FORWARD, _to(address) + _refuse()) for address in METADATA_ADDRESSES),
         *((_REFUSE, refusal) for refusal in refusals),
     ]
 

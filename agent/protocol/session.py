@@ -68,6 +68,21 @@ class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True):
     up: bool = True
 
 
+class AddressRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Addresses that are in use on a host, so that no new network may have them.
+
+    Either what an interface has or a route leads to (`interface`; `direct` without a gateway in
+    between), or what a network of the engine has (`network` is its name there, and `network_id`
+    Trailer's id where Trailer made it).
+    """
+
+    cidr: str
+    interface: str = ""
+    direct: bool = False
+    network: str = ""
+    network_id: str = ""
+
+
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
@@ -104,6 +119,9 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     # nobody knows; and why it is not as it should be.
     metadata_guard: str = ""
     metadata_message: str = ""
+    # What the host's interfaces, routes and the engine's networks take. None, as from older
+    # agents, says nothing.
+    address_ranges: tuple[AddressRange, ...] | None = None
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,10 +69,18 @@ class HostInput(StrictSerializer):
 class NetworkInput(StrictSerializer):
     name = Text(max_length=63)
     host = Identifier()
-    driver = Choice(choices=NetworkDriver.choices, required=False)
+    driver = Choice(
+        choices=NetworkDriver.choices,
+        required=False,
+        help_text="`macvlan` takes the host capability `addresses`, and so do the next four.",
+    )
     internal = Flag(required=False)
-    parent_interface = OptionalText(max_length=64)
-    subnet = OptionalText(max_length=64)
+    parent_interface = OptionalText(max_length=64, help_text="Of macvlan: the host's interface.")
+    subnet = OptionalText(
+        max_length=64,
+        help_text="Private IPv4 addresses that neither the host nor another network of its "
+        "engine uses. Empty: the engine chooses.",
+    )
     gateway = OptionalText(max_length=64)
     ip_range = OptionalText(max_length=64)
 

@@ -94,6 +94,8 @@ class Host(models.Model):
     engine = models.JSONField(default=dict, blank=True, editable=False)
     capabilities = models.JSONField(default=list, blank=True, editable=False)
     interfaces = models.JSONField(default=list, blank=True, editable=False)
+    # Addresses in use there; None while its agent has not said, as one of an older version.
+    address_ranges = models.JSONField(null=True, blank=True, editable=False)
     # The cards that answer; who holds them is in the workspaces' GpuHold.
     gpus = models.JSONField(default=list, blank=True, editable=False)
     cpu_count = models.PositiveIntegerField(null=True, blank=True, editable=False)

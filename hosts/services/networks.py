@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from django.db import transaction
 
 from agent.protocol import naming
+from agent.protocol.subnets import ChosenAddresses, address_problems, chooses_addresses
+from hosts.addresses import addresses_taken
 from hosts.choices import NetworkDriver, TombstoneKind
-from hosts.cidr import check_addresses, overlapping
 from hosts.models import Host, Network
 from hosts.services.desired import host_desired_changed, tombstone_create
 from trailer import events, policy
@@ -42,15 +43,15 @@ def network_create(
     policy.require(actor, "host.networks", host)
     values = cast("dict[str, Any]", fields)
     network = Network(owner=actor, host=host, name=name, **values)
+    if chooses_addresses(chosen_addresses(network)):
+        policy.require(actor, "host.addresses", host)
     check_resource_name(name)
     check_text(values)
     check_columns(network, _COLUMNS)
-    check_addresses(subnet=network.subnet, gateway=network.gateway, ip_range=network.ip_range)
     with transaction.atomic():
         # The host's row is the lock: two requests can't both find the name or subnet free.
         current = row_lock(Host.objects.all(), host.pk)
-        _check_driver(network, current)
-        _check_free(network)
+        _check_placement(network, current, actor)
         network.save(force_insert=True)
         host_desired_changed(host.pk)
         record("network.create", network, actor=actor, changes=differences({}, values))
@@ -105,33 +106,44 @@ def network_delete(
         current.delete()
 
 
-def _check_driver(network: Network, host: Host) -> None:
+def chosen_addresses(network: Network) -> ChosenAddresses:
+    return ChosenAddresses(
+        driver=network.driver,
+        parent_interface=network.parent_interface,
+        subnet=network.subnet,
+        gateway=network.gateway,
+        ip_range=network.ip_range,
+    )
+
+
+def _check_placement(network: Network, host: Host, actor: Actor) -> None:
+    """All that is wrong with it on this host, at once."""
+    found: dict[str, str] = {}
+    if Network.objects.filter(host=host.pk, name=network.name).exists():
+        found["name"] = (
+            f"This host has a network named {network.name} already. Choose another name."
+        )
+    chosen = chosen_addresses(network)
+    if chooses_addresses(chosen):
+        found |= _driver_problems(network, host)
+        found |= address_problems(chosen, addresses_taken(host, actor))
+    if found:
+        sentence = next(iter(found.values()))
+        raise Invalid(sentence, fields={name: [text] for name, text in found.items()})
+
+
+def _driver_problems(network: Network, host: Host) -> dict[str, str]:
+    parent = network.parent_interface
     if network.driver != NetworkDriver.MACVLAN:
-        if network.parent_interface:
-            raise Invalid.field(
-                "parent_interface", "Only a macvlan network has a parent interface."
-            )
-        return
-    for name in ("parent_interface", "subnet", "gateway"):
-        if not getattr(network, name):
-            raise Invalid.field(name, "A macvlan network needs this.")
+        only = "Only a macvlan network has a parent interface."
+        return {"parent_interface": only} if parent else {}
+    needed = ("parent_interface", "subnet", "gateway")
+    found = {
+        name: "A macvlan network needs this." for name in needed if not getattr(network, name)
+    }
     known = [str(interface.get("name", "")) for interface in host.interfaces]
-    if known and network.parent_interface not in known:
-        raise Invalid.field(
-            "parent_interface",
-            f"Host {host.name} has no interface {network.parent_interface}; "
-            f"it has {', '.join(known)}.",
+    if parent and known and parent not in known:
+        found["parent_interface"] = (
+            f"Host {host.name} has no interface {parent}; it has {', '.join(known)}."
         )
-
-
-def _check_free(network: Network) -> None:
-    taken = dict(Network.objects.filter(host=network.host_id).values_list("name", "subnet"))
-    if network.name in taken:
-        raise Invalid.field(
-            "name", f"This host has a network named {network.name} already. Choose another name."
-        )
-    if network.subnet and (other := overlapping(network.subnet, taken)):
-        raise Invalid.field(
-            "subnet",
-            f"{network.subnet} overlaps with the subnet {taken[other]} of network {other}.",
-        )
+    return found

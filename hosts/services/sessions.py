@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agent.protocol.session import Heartbeat, SessionRequest
 
 # These move all the time; the rest is worth telling the browsers when it moves.
-_QUIET_COLUMNS = frozenset({"disk_free_bytes", "clock_skew_seconds"})
+_QUIET_COLUMNS = frozenset({"disk_free_bytes", "clock_skew_seconds", "address_ranges"})
 _MESSAGE_LIMIT = 4096
 _INTEGER = 2**31 - 1
 
@@ -33,8 +33,11 @@ _INTEGER = 2**31 - 1
 def host_session_open(host: Host, request: SessionRequest) -> int:
     """A new epoch; whatever still runs with an older one is refused from now on."""
     with transaction.atomic():
+        # An agent of another version may not say which addresses are taken.
         Host.objects.filter(pk=host.pk).update(
-            epoch=F("epoch") + 1, agent_version=stored_text(request.agent_version, 64)
+            epoch=F("epoch") + 1,
+            agent_version=stored_text(request.agent_version, 64),
+            address_ranges=None,
         )
         epoch = Host.objects.values_list("epoch", flat=True).get(pk=host.pk)
         events.publish("host", host.pk)
@@ -115,6 +118,8 @@ def _observed(heartbeat: Heartbeat, now: datetime) -> dict[str, Any]:
         "disk_total_bytes": stored_number(heartbeat.disk_total_bytes),
         "clock_skew_seconds": _skew(heartbeat, now),
     }
+    if heartbeat.address_ranges is not None:
+        columns["address_ranges"] = _plain(heartbeat.address_ranges)
     if heartbeat.engine is not None:
         columns["engine"] = _plain(heartbeat.engine)
         columns["capabilities"] = sorted(_plain(heartbeat.capabilities))

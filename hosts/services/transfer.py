@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.protocol.subnets import chooses_addresses
 from hosts.choices import VolumeKind
 from hosts.models import Host, Network, Volume
+from hosts.services.networks import chosen_addresses
 from trailer.access.transfer import check_capable, hand_over, part_of_stack, transfer
 from trailer.revisions import check_revision
 from trailer.rows import row_get, row_lock
@@ -52,8 +54,11 @@ def volume_transfer(
 
 
 def network_hand_over(*, actor: Actor, network: Network, user: User, share: bool = True) -> None:
-    """Inside the caller's transaction, under the host's lock; needs host and owner."""
+    """Inside the caller's transaction, under the host's lock; needs host and owner. One with
+    chosen addresses is only for who may choose them."""
     check_capable(user, "host.networks", network.host)
+    if chooses_addresses(chosen_addresses(network)):
+        check_capable(user, "host.addresses", network.host)
     hand_over(actor=actor, obj=network, user=user, share=share)
 
 

@@ -13,6 +13,7 @@ import { startEnrol } from "./enrol.js";
 import { startErrors } from "./errors.js";
 import { startForms } from "./forms.js";
 import { startLive } from "./live.js";
+import { startNetworkForm } from "./network-form.js";
 import { startNotifications } from "./notifications.js";
 import { startPalette } from "./palette.js";
 import { startQuota } from "./quota.js";
@@ -43,6 +44,7 @@ startRows();
 startSizes();
 // The form's own defaults are settled before they are remembered as its original values.
 startWorkspaceForm();
+startNetworkForm();
 startForms();
 startTabs();
 startUnanswered();

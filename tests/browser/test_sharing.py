@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
-if TYPE_CHECKING:
-    from tests.browser.pretend_agent import PretendAgent
+from tests.browser.pretend_agent import PretendAgent
+
+PASSWORD = "correct horse battery"
 
 
 def some_user(agent: PretendAgent) -> str:
     name = f"user-{uuid.uuid4().hex[:8]}"
-    body = {"username": name, "password": "correct horse battery"}
+    body = {"username": name, "password": PASSWORD}
     assert agent.trailer.api("POST", "/users/", json=body).ok
     return name
 
@@ -133,6 +134,38 @@ def test_capabilities_are_given_on_the_hosts_page(signed_in: Page, agent: Preten
     expect(page.get_by_role("button", name=f"Remove {user}")).to_be_visible()
     [entry] = agent.read(f"{address}access/")
     assert (entry["username"], entry["capabilities"]) == (user, ["bind"])
+
+
+def test_addresses_of_a_network_are_chosen_where_one_may(page: Page, agent: PretendAgent) -> None:
+    elsewhere, user = PretendAgent(agent.trailer).connect(), some_user(agent)
+    access = [{"user": user, "capabilities": ["addresses"]}]
+    agent.trailer.api("PUT", f"/hosts/{agent.host['id']}/access/", json=access)
+    page.goto(f"{agent.trailer.url}/login/")
+    page.locator("[name=username]").fill(user)
+    page.locator("[name=password]").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{agent.trailer.url}/")
+    page.goto(f"{agent.trailer.url}/networks/")
+    page.get_by_role("button", name="New network").first.click()
+    dialog = page.get_by_role("dialog", name="New network")
+    subnet, hosts = dialog.locator("[name=subnet]"), dialog.locator("[name=host]")
+    hosts.select_option(agent.host["id"])
+    subnet.fill("10.1.2.0/24")
+    hosts.select_option(elsewhere.host["id"])
+    expect(subnet).to_be_hidden()
+    dialog.locator("[name=name]").fill("lab")
+    dialog.get_by_role("button", name="Create network").click()
+    expect(dialog).to_be_hidden()
+    [left] = elsewhere.read(f"/networks/?host={elsewhere.host['id']}")["results"]
+    assert left["subnet"] == ""
+    page.get_by_role("button", name="New network").first.click()
+    hosts.select_option(agent.host["id"])
+    dialog.locator("[name=name]").fill("lab")
+    subnet.fill("10.1.2.0/24")
+    dialog.get_by_role("button", name="Create network").click()
+    expect(dialog).to_be_hidden()
+    [chosen] = agent.read(f"/networks/?host={agent.host['id']}")["results"]
+    assert chosen["subnet"] == "10.1.2.0/24"
 
 
 def test_a_rollback_is_previewed_carried_out_and_listed(

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hosts.models import Host, Network, Tombstone
-from tests.factories import api_client, make_host, make_network, make_workspace
+from tests.factories import (
+    api_client,
+    make_capability,
+    make_host,
+    make_network,
+    make_workspace,
+)
+from trailer.access.models import Capability
 
 if TYPE_CHECKING:
     from trailer.accounts.models import User
@@ -42,6 +49,7 @@ def test_a_bridge_needs_only_a_name_and_a_host(host: Host, owner: User) -> None:
 
 
 def test_a_macvlan_with_all_it_needs_is_taken(host: Host, owner: User) -> None:
+    make_capability(host, owner, Capability.ADDRESSES)
     body = {
         "name": "lan",
         "host": str(host.pk),
@@ -82,7 +90,8 @@ MACVLAN = {
         ({"subnet": "192.168.1.1/24"}, "subnet"),
         ({"subnet": "10.5.1.0/24"}, "subnet"),
         ({"gateway": "10.0.0.1"}, "gateway"),
-        ({"subnet": "192.168.1.0/24", "gateway": "10.0.0.1"}, "gateway"),
+        ({"subnet": "192.168.1.0/24"}, "subnet"),
+        ({"subnet": "192.168.2.0/24", "gateway": "10.0.0.1"}, "gateway"),
         ({"parent_interface": "eth0"}, "parent_interface"),
         (MACVLAN | {"parent_interface": ""}, "parent_interface"),
         (MACVLAN | {"parent_interface": "eth9"}, "parent_interface"),
@@ -95,6 +104,7 @@ MACVLAN = {
 def test_bad_input_is_refused_under_its_field(
     host: Host, owner: User, fields: dict[str, Any], field: str
 ) -> None:
+    make_capability(host, owner, Capability.ADDRESSES)
     make_network(host, owner, name="taken", subnet="10.5.0.0/16")
     answer = api_client(owner).post(URL, {"name": "lab", "host": str(host.pk)} | fields)
     assert answer.status_code == 400
@@ -104,6 +114,7 @@ def test_bad_input_is_refused_under_its_field(
 
 def test_any_interface_is_taken_while_the_hosts_are_unknown(owner: User) -> None:
     host = make_host(online=False)
+    make_capability(host, owner, Capability.ADDRESSES)
     body = {"name": "lan", "host": str(host.pk), **MACVLAN, "parent_interface": "eth9"}
     assert api_client(owner).post(URL, body).status_code == 201
 

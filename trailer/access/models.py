@@ -50,6 +50,7 @@ class Capability(models.TextChoices):
     IMAGES = "images", "Create images"
     VOLUMES = "volumes", "Create volumes"
     NETWORKS = "networks", "Create networks"
+    ADDRESSES = "addresses", "Choose addresses and interfaces of networks"
     BIND = "bind", "Mount folders of the host"
     PRIVILEGED = "privileged", "Turn on what gives a container the host"
 
@@ -128,7 +129,7 @@ class HostCapability(models.Model):
         Group, null=True, blank=True, on_delete=models.CASCADE, related_name="host_capabilities"
     )
     host_id = models.UUIDField(db_index=True)
-    capability = models.CharField(max_length=10, choices=Capability)
+    capability = models.CharField(max_length=32, choices=Capability)
     granted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )

@@ -33,6 +33,7 @@ _ON_HOST: Final = {
     "host.images": "create images on",
     "host.volumes": "create volumes on",
     "host.networks": "create networks on",
+    "host.addresses": "choose addresses or interfaces of networks on",
     "host.bind": "mount folders of",
 }
 

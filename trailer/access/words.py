@@ -9,6 +9,10 @@ _WORDS: Final = {
     "host.images": "create images on this host",
     "host.volumes": "create volumes on this host",
     "host.networks": "create networks on this host",
+    "host.addresses": (
+        "choose the addresses, the driver macvlan or the interface of a network on this host; "
+        "without them the engine chooses free addresses"
+    ),
     "host.bind": "mount folders of this host",
     "host.privileged": "turn on privileged settings on this host",
     "workspace.logs": "read the logs of this workspace",

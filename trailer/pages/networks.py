@@ -39,6 +39,7 @@ class NetworkListView(PageView):
             search=search,
             query=query_without_part(self.request.GET, "page"),
             hosts=hosts_to_choose(self.user, "host.networks"),
+            choosers=[host for host, _ in hosts_to_choose(self.user, "host.addresses")],
             drivers=NetworkDriver.choices,
             **kwargs,
         )
