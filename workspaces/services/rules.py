@@ -9,6 +9,7 @@ from django.conf import settings
 from hosts.domains import read_domains, registered_elsewhere
 from trailer import policy
 from trailer.errors import Invalid, NotAllowed
+from workspaces.models import Workspace
 from workspaces.own_names import own_names
 from workspaces.selectors import addresses_taken, host_ports_held, names_near
 from workspaces.validation.host_limits import (
@@ -47,12 +48,22 @@ def check_rules(
     if moved("memory_bytes", "cpus"):
         check_size(new, host)
     if moved("ports"):
-        check_ports(
-            new.ports, host_ports_held(new.ports, host_id=host.pk, other_than=workspace_id)
-        )
+        _check_ports(actor, new, host, workspace_id)
     if moved("urls"):
         _check_domains(new, host, old=old)
         _check_addresses(new, workspace_id)
+
+
+def _check_ports(
+    actor: Actor, new: WorkspaceFields, host: Host, workspace_id: UUID | None
+) -> None:
+    """Names the holder of a port to who may see it."""
+    held = host_ports_held(new.ports, host_id=host.pk, other_than=workspace_id)
+    if not held:
+        return
+    rows = Workspace.objects.visible_to(actor).filter(host=host, name__in={who for _, who in held})
+    seen = set(rows.values_list("name", flat=True))
+    check_ports(new.ports, [(port, who if who in seen else "") for port, who in held])
 
 
 def _require_privileged(actor: Actor, host: Host) -> None:

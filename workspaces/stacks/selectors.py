@@ -10,6 +10,7 @@ from django.db.models import Max
 from workspaces.models import Workspace
 from workspaces.stacks.models import Sync
 from workspaces.stacks.needs.catalogue import need_kinds
+from workspaces.stacks.sync.names import is_derived
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,4 +60,5 @@ def _is_need(workspace: Workspace, stack: Stack) -> bool:
     kind = need_kinds().get(workspace.service)
     if kind is None:
         return False
-    return any(m.volume.name == f"{stack.name}-{kind.volume}" for m in workspace.mounts.all())
+    wanted = f"{stack.name}-{kind.volume}"
+    return any(is_derived(mount.volume.name, wanted) for mount in workspace.mounts.all())

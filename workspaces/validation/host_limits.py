@@ -39,16 +39,18 @@ def check_virtualization(host: Host) -> None:
 
 
 def check_ports(ports: Iterable[PortSpec], held: Iterable[tuple[PortSpec, str]]) -> None:
-    """`held`: fixed host ports of the host's other workspaces, with their names."""
+    """`held`: fixed host ports of the host's other workspaces, with the names of those that the
+    reader may see; empty for the rest."""
     held = list(held)
     for n, port in enumerate(ports):
         if port.host_port is None:
             continue
         holder = next((name for other, name in held if port_overlaps(port, other)), None)
         if holder is not None:
+            who = f"the workspace {holder}" if holder else "another workspace"
             raise Invalid.field(
                 f"ports.{n}.host_port",
-                f"{port_text(port)} is already held by the workspace {holder} on this host. "
+                f"{port_text(port)} is already held by {who} on this host. "
                 "Take another one, or none to let the engine choose.",
             )
 
@@ -63,8 +65,9 @@ def check_name(name: str, taken: Iterable[str]) -> None:
         if other == name:
             raise Invalid.field("name", f"There is already a workspace {name} on this host.")
         if other in (f"{name}-next", name.removesuffix("-next")):
+            # Which one it is, is nobody's business who may not see it.
             raise Invalid.field(
                 "name",
-                f"{name} is too close to the workspace {other} on this host: '-next' is added "
+                f"{name} is too close to a name that is taken on this host: '-next' is added "
                 "to a name while its container is replaced.",
             )

@@ -11,8 +11,11 @@ from hosts.choices import VolumeKind
 from hosts.models import Volume
 from tests.factories import make_volume
 from tests.workspaces.stacks.scene import fresh
+from workspaces.models import Workspace
 from workspaces.stacks.models import Stack, StackVolume
+from workspaces.stacks.services.actions import stack_deploy
 from workspaces.stacks.services.stacks import stack_delete
+from workspaces.stacks.sync.names import is_derived
 
 if TYPE_CHECKING:
     from tests.workspaces.stacks.scene import StackScene
@@ -37,10 +40,16 @@ def test_names_that_spell_the_same_do_not_make_two_stacks_share_a_volume(
         # Made before it was noted whose a volume is.
         StackVolume.objects.all().delete()
     second = stack_with(scene, "shop-eu", "data")
-    assert second.status == "failed"
-    assert second.message.startswith("The volume shop-eu-data is used by the stack shop.")
-    assert [mount.volume.name for mount in scene.service("web").mounts.all()] == ["shop-eu-data"]
-    assert Volume.objects.count() == 1
+    assert second.status == "synced", second.message
+    one, other = (
+        Workspace.objects.get(stack=stack.pk).mounts.get().volume for stack in (first, second)
+    )
+    assert (one.name, one != other) == ("shop-eu-data", True)
+    assert is_derived(other.name, "shop-eu-data")
+    scene.repository.push(FILE % ("eu-data", "eu-data", "{}"))
+    stack_deploy(actor=scene.owner, stack=first)
+    scene.work()
+    assert Workspace.objects.get(stack=first.pk).mounts.get().volume == one
 
 
 def test_a_volume_is_shared_by_whoever_says_so(scene: StackScene) -> None:
@@ -63,5 +72,6 @@ def test_a_named_volume_is_never_a_folder_of_the_host(scene: StackScene) -> None
     mark = hashlib.sha256(b"/srv").hexdigest()[:12]
     make_volume(scene.host, scene.owner, f"shop-bind-{mark}", kind=VolumeKind.BIND, source="/srv")
     stack = stack_with(scene, "shop", f"bind-{mark}")
-    assert stack.status == "failed"
-    assert "is a folder of the host" in stack.message
+    assert stack.status == "synced", stack.message
+    volume = scene.service("web").mounts.get().volume
+    assert (volume.kind, volume.source) == (VolumeKind.VOLUME, "")

@@ -49,10 +49,14 @@ class StackNetwork(models.Model):
 
 class StackVolume(models.Model):
     """Which stack's volume it is, by name: it outlives the stack and is found again by the next
-    one of that name. Two pairs of stack and key may spell one name; they must not share it."""
+    one of that name and owner. Two pairs of stack and key may spell one name; they must not share
+    it, so `key`, the file's word for it, is stored: the volume may have got another name."""
 
     volume = models.OneToOneField(Volume, on_delete=models.CASCADE, related_name="stack_volume")
     stack_name = models.CharField(max_length=40)
+    key = models.CharField(max_length=63, default="")
+    # Id of the stack that uses it, or was the last to do so.
+    used_by = models.UUIDField(null=True)
 
     def __str__(self) -> str:
         return f"volume {self.volume} of {self.stack_name}"

@@ -18,6 +18,7 @@ from workspaces.services.create import workspace_insert
 from workspaces.services.delete import workspace_remove
 from workspaces.services.ledger import UserEvent
 from workspaces.services.locking import workspace_lock
+from workspaces.stacks.sync.names import workspace_name
 from workspaces.stacks.sync.work import SyncProblem
 from workspaces.status import workspace_status
 from workspaces.validation.fields import fields_for_create
@@ -169,7 +170,7 @@ def _fields(order: Order, service: ServiceSpec) -> WorkspaceFields:
     """Through the same door as a person's input: the same limits, the same sentences."""
     places = order.places
     data: dict[str, Any] = {
-        "name": f"{order.stack.name}-{service.name}",
+        "name": workspace_name(order.stack, service.name),
         "host": str(order.stack.host_id),
         "image": str(places.images[service.image]),
         "command": list(service.command),

@@ -22,6 +22,7 @@ from workspaces.stacks.needs.catalogue import (
     new_credentials,
 )
 from workspaces.stacks.sync.places import own_volume
+from workspaces.stacks.sync.vouching import Vouched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +50,8 @@ def desired_of(stack: Stack, revision: StackRevision) -> Desired:
     both stay the same from then on. Needs the stack with its host and owner."""
     parsed = read_stack_file(revision.file_text, revision.file_name)
     variables = _variables(stack, revision)
-    credentials = {need.kind: _credentials(stack, need.kind) for need in parsed.needs}
+    vouched = Vouched(stack, revision.source_by)
+    credentials = {need.kind: _credentials(vouched, need.kind) for need in parsed.needs}
     values = {need.kind: need_values(need, credentials[need.kind]) for need in parsed.needs}
     return Desired(
         file=resolve(parsed, variables, values),
@@ -67,8 +69,8 @@ def _variables(stack: Stack, revision: StackRevision) -> Variables:
     return of_page.over(of_file)
 
 
-def _credentials(stack: Stack, kind: str) -> Mapping[str, Secret]:
-    volume = own_volume(stack, need_volume(kind))
+def _credentials(vouched: Vouched, kind: str) -> Mapping[str, Secret]:
+    volume = own_volume(vouched, need_volume(kind))
     stored = NeedCredential.objects.filter(volume=volume).first()
     if stored is None:
         made = {name: secret.reveal() for name, secret in new_credentials(kind).items()}

@@ -14,9 +14,9 @@ from hosts.services.volumes import volume_create
 from images.choices import ImageKind, UpdatePolicy
 from images.models import Image
 from images.services.images import image_create, image_update
-from trailer.errors import Conflict
 from workspaces.stacks.file.types import DEFAULT_NETWORK
 from workspaces.stacks.models import Stack, StackImage, StackNetwork, StackVolume
+from workspaces.stacks.sync import names
 from workspaces.stacks.sync.vouching import Vouched
 
 if TYPE_CHECKING:
@@ -57,22 +57,45 @@ def places_of(
     )
 
 
-def own_volume(stack: Stack, key: str) -> Volume:
-    """`<stack>-<key>`; it outlives its service and the stack, until somebody deletes it."""
-    volume = _volume(stack, f"{stack.name}-{key}")
-    if volume.kind != VolumeKind.VOLUME:
-        raise Conflict(
-            f"The volume {volume.name} is a folder of the host. Rename the stack's volume {key}."
-        )
-    known = StackVolume.objects.filter(volume=volume).first()
-    holder = known.stack_name if known is not None else _mounting_stack(stack, volume)
-    if holder not in ("", stack.name):
-        raise Conflict(
-            f"The volume {volume.name} is used by the stack {holder}. Rename the volume {key} of "
-            "this stack, or say that it is external."
-        )
-    if known is None:
-        StackVolume.objects.create(volume=volume, stack_name=stack.name)
+def own_volume(vouched: Vouched, key: str) -> Volume:
+    """`<stack>-<key>`, or another name where that is taken; it outlives its service and the stack,
+    until somebody deletes it. One that an earlier stack of this name left, or that the owner made
+    by hand, is taken over only for whom its data is."""
+    stack = vouched.stack
+    of_key = StackVolume.objects.select_related("volume").filter(
+        volume__host=stack.host_id,
+        volume__owner=stack.owner_id,
+        volume__kind=VolumeKind.VOLUME,
+        stack_name=stack.name,
+        key=key,
+    )
+    used = of_key.filter(used_by=stack.pk).first()
+    if used is not None:
+        return used.volume
+    left = of_key.order_by("pk").first()
+    if left is not None and vouched.may_write(left.volume):
+        StackVolume.objects.filter(pk=left.pk).update(used_by=stack.pk)
+        return left.volume
+    wanted = f"{stack.name}-{key}"
+    volume = _made_by_hand(vouched, wanted) or volume_create(
+        actor=stack.owner, host=stack.host, name=names.volume_name(stack, wanted)
+    )
+    StackVolume.objects.create(volume=volume, stack_name=stack.name, key=key, used_by=stack.pk)
+    return volume
+
+
+def _made_by_hand(vouched: Vouched, name: str) -> Volume | None:
+    """The owner's own volume of that name, if no other stack has it."""
+    stack = vouched.stack
+    volume = Volume.objects.filter(
+        host=stack.host,
+        owner=stack.owner,
+        name=name,
+        kind=VolumeKind.VOLUME,
+        stack_volume__isnull=True,
+    ).first()
+    if volume is None or _mounting_stack(stack, volume) or not vouched.may_write(volume):
+        return None
     return volume
 
 
@@ -98,7 +121,7 @@ def _image(vouched: Vouched, reference: str, policy: str) -> Image:
     stack = vouched.stack
     rows = StackImage.objects.select_related("image").filter(stack=stack, reference=reference)
     known = rows.first()
-    image = known.image if known is not None else _left_over_image(stack, reference)
+    image = known.image if known is not None else _left_over_image(vouched, reference)
     # A row that an upgrade has spelled otherwise than the file goes by its own spelling.
     server = image_refs.server_of(image.reference if image is not None else reference)
     registry = vouched.registry(server)
@@ -107,7 +130,7 @@ def _image(vouched: Vouched, reference: str, policy: str) -> Image:
             actor=stack.owner,
             host=stack.host,
             kind=ImageKind.PULL,
-            name=_image_name(stack, reference),
+            name=names.image_name(stack, _image_name(stack, reference), limit=_IMAGE_NAME_LIMIT),
             reference=reference,
             registry=registry,
             update_policy=policy,
@@ -123,15 +146,20 @@ def _image(vouched: Vouched, reference: str, policy: str) -> Image:
     return image
 
 
-def _left_over_image(stack: Stack, reference: str) -> Image | None:
+def _left_over_image(vouched: Vouched, reference: str) -> Image | None:
     """Of a stack of this name that was deleted: images stay."""
-    return Image.objects.filter(
-        host=stack.host,
-        owner=stack.owner,
-        name=_image_name(stack, reference),
-        reference=reference,
-        stack_image__isnull=True,
-    ).first()
+    stack, name = vouched.stack, _image_name(vouched.stack, reference)
+    rows = Image.objects.filter(
+        host=stack.host, owner=stack.owner, reference=reference, stack_image__isnull=True
+    )
+    return next(
+        (
+            row
+            for row in rows.order_by("name")
+            if names.is_derived(row.name, name) and vouched.may_use(row)
+        ),
+        None,
+    )
 
 
 def _image_name(stack: Stack, reference: str) -> str:
@@ -157,20 +185,8 @@ def _volumes(
             if not mount.read_only:
                 vouched.require_write(found[place])
         elif place not in found:
-            found[place] = own_volume(vouched.stack, mount.volume)
+            found[place] = own_volume(vouched, mount.volume)
     return found
-
-
-def _volume(stack: Stack, name: str) -> Volume:
-    volume = Volume.objects.filter(host=stack.host, name=name).first()
-    if volume is None:
-        return volume_create(actor=stack.owner, host=stack.host, name=name)
-    if volume.owner_id != stack.owner_id:
-        raise Conflict(
-            f"The host has a volume {name} of somebody else. Rename the stack's volume, or have "
-            "that one deleted."
-        )
-    return volume
 
 
 def bind_name(stack: Stack, mark: str) -> str:
@@ -185,9 +201,16 @@ def _bind(vouched: Vouched, path: str) -> Volume:
     stack = vouched.stack
     mark = hashlib.sha256(path.encode()).hexdigest()[:12]
     name = bind_name(stack, mark)
-    volume = Volume.objects.filter(host=stack.host, name=name, owner=stack.owner).first()
-    return volume or volume_create(
-        actor=stack.owner, host=stack.host, name=name, kind=VolumeKind.BIND, source=path
+    own = Volume.objects.filter(
+        host=stack.host, owner=stack.owner, kind=VolumeKind.BIND, source=path
+    )
+    found = next((row for row in own.order_by("name") if names.is_derived(row.name, name)), None)
+    return found or volume_create(
+        actor=stack.owner,
+        host=stack.host,
+        name=names.volume_name(stack, name),
+        kind=VolumeKind.BIND,
+        source=path,
     )
 
 
@@ -202,7 +225,7 @@ def _network(vouched: Vouched, file: StackFile, key: str) -> Network:
     network = network_create(
         actor=stack.owner,
         host=stack.host,
-        name=name,
+        name=names.network_name(stack, name),
         internal=bool(spec and spec.internal),
     )
     StackNetwork.objects.create(stack=stack, key=key, network=network)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent.protocol.naming import container_name
 from workspaces.models import Workspace
+from workspaces.stacks.sync.names import workspace_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +21,7 @@ def same_names(stack: Stack, places: Places, services: Iterable[ServiceSpec]) ->
     the other is stays unsaid: the reader may not see that stack."""
     return [
         f"Service {service.name}: another stack has a service of this name on the network {key}. "
-        f"Call it {container_name(f'{stack.name}-{service.name}')} there, or rename it."
+        f"Call it {container_name(workspace_name(stack, service.name))} there, or rename it."
         for service in services
         for key in service.networks
         if Workspace.objects.filter(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent.protocol import image_refs
 from hosts.models import Network, Volume
-from images.models import Registry
+from images.models import Image, Registry
 from trailer import policy
 from trailer.errors import Invalid, NotAllowed
 
@@ -52,6 +52,12 @@ class Vouched:
             raise NotAllowed(
                 f"{_WHOEVER} may only read the volume {volume.name}. Mount it read-only."
             )
+
+    def may_write(self, volume: Volume) -> bool:
+        return self._may("volume.write", volume)
+
+    def may_use(self, image: Image) -> bool:
+        return self._may("image.use", image)
 
     def registry(self, server: str) -> Registry | None:
         """The owner's own credential for exactly that server, if there is one. It fetches nothing
