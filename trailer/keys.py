@@ -72,6 +72,14 @@ def _kept(path: Path, make: Callable[[], str]) -> str:
     return path.read_text().strip()
 
 
+def write_for_owner(path: Path, keys: Sequence[str]) -> None:
+    """Into a new file that only its owner may read, in the shape of TRAILER_SECRET_KEYS: keys are
+    never printed, since terminals and logs are kept. An existing file is left alone."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(",".join(keys) + "\n")
+
+
 def prepend_key(path: Path, key: str) -> None:
     """Whole or not at all: a file that was cut short would lock every secret away."""
     temporary = path.with_suffix(".new")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -25,8 +25,24 @@ _SHARED = [
 ]
 
 
+_REFUSED_LENGTH: Final = 300
+
+
 def _masked(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> dict[str, Any]:
     return {name: redacted_field(name, value) for name, value in line.items()}
+
+
+class OneLineForBadRequests(logging.Filter):
+    """Django logs a request that nobody signed in for (a wrong Host, too many fields) as an error
+    with a traceback, by which anybody could fill the log. Here it is one warning of bounded size.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security."):
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.msg, record.args = record.getMessage()[:_REFUSED_LENGTH], None
+            record.exc_info = record.exc_text = None
+        return True
 
 
 def threads_end_in_the_log() -> None:
@@ -59,7 +75,14 @@ def logging_config(*, level: str, secrets: Iterable[str] = ()) -> dict[str, Any]
                 ],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
+        "filters": {"bad_requests": {"()": OneLineForBadRequests}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "structured",
+                "filters": ["bad_requests"],
+            }
+        },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Has a handler of its own, which would write past the filter.

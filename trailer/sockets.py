@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import sync_to_async
 from channels.auth import get_user
+from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
@@ -64,7 +64,7 @@ async def socket_caller(scope: Any) -> Caller | None:
     """
     keyword, _, key = header(scope, "Authorization").partition(" ")
     if keyword == "Token":
-        found = await sync_to_async(user_for_key)(key.strip())
+        found = await database_sync_to_async(user_for_key)(key.strip())
         if found is None:
             return None
         user, token = found

@@ -31,6 +31,7 @@ urlpatterns = [
     path("", include("trailer.pages.urls")),
 ]
 
+handler400 = "trailer.pages.errors.bad_request"
 handler403 = "trailer.pages.errors.not_allowed"
 handler404 = "trailer.pages.errors.not_found"
 handler500 = "trailer.pages.errors.failed"

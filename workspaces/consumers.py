@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import Error as DatabaseProblem
 from django.utils import timezone
 
 from trailer import sockets
@@ -26,6 +28,8 @@ _MAX_SUBSCRIPTIONS = 2000
 _MAX_FRAME = 256 * 1024
 _MAX_MESSAGES = 100
 _RATE_SECONDS = 10.0
+# Who is at the other end is asked again this often, also while nothing happens.
+CHECK_SECONDS = 15.0
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
@@ -36,15 +40,19 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.known: set[str] = set()
         self.groups_joined: set[str] = set()
         self.flusher: asyncio.Task[None] | None = None
+        self.checker: asyncio.Task[None] | None = None
         self.rate = MessageRate(most=_MAX_MESSAGES, seconds=_RATE_SECONDS)
         self.user: User | None = await sockets.socket_user(self.scope)
         await self.accept()
         if self.user is None:
             await self.close(code=sockets.NOT_SIGNED_IN)
+            return
+        self.checker = asyncio.create_task(self._check())
 
     async def disconnect(self, code: int) -> None:
-        if self.flusher is not None:
-            self.flusher.cancel()
+        for task in (self.flusher, self.checker):
+            if task is not None:
+                task.cancel()
         for group in self.groups_joined:
             await self.channel_layer.group_discard(group, self.channel_name)
 
@@ -110,6 +118,23 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 return
             for resource in pending:
                 await self._tell(resource, states.get(resource))
+
+    async def _check(self) -> None:
+        """An open socket that hears and says nothing ends with its token, session or account. At
+        random moments, so that all of a server that came back do not ask at once."""
+        while True:
+            await asyncio.sleep(CHECK_SECONDS * random.uniform(0.5, 1.0))  # noqa: S311
+            if self.user is None:
+                return
+            try:
+                still_there = await sockets.socket_user(self.scope)
+            except DatabaseProblem:
+                # It says nothing about anybody; the next look does.
+                continue
+            if still_there is None:
+                self.user = None
+                await self.close(code=sockets.NOT_SIGNED_IN)
+                return
 
     async def _tell(self, resource: str, state: dict[str, Any] | None) -> None:
         if state is not None:

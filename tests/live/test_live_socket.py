@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.test import Client
+from django.utils import timezone
 
 from hosts.services.revocation import host_revoke
 from tests.factories import (
@@ -22,10 +23,11 @@ from tests.factories import (
     make_workspace,
 )
 from tests.live.patient_socket import PatientSocket
-from trailer import events
-from trailer.accounts.models import User
+from trailer import events, sockets
+from trailer.accounts.models import ApiToken, User
 from trailer.asgi import application
 from trailer.message_rate import MessageRate
+from workspaces import consumers
 from workspaces.choices import WorkspaceStatus
 from workspaces.models import Workspace
 
@@ -170,6 +172,67 @@ async def test_a_change_that_is_rolled_back_is_never_announced() -> None:
     await fail()
     assert await socket.receive_nothing(timeout=0.4)
     await socket.disconnect()
+
+
+@pytest.mark.parametrize("loss", ["token", "expired token", "account", "session", "password"])
+@pytest.mark.parametrize("subscribes", [True, False])
+async def test_an_idle_socket_ends_with_what_it_was_opened_by(
+    loss: str, subscribes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a message from either side."""
+    monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.2)
+    owner = await sync_to_async(make_user)()
+    workspace = await sync_to_async(make_workspace)(owner=owner)
+    client = await _signed_in(owner)
+    if loss in ("session", "password"):
+        name = settings.SESSION_COOKIE_NAME
+        cookie = f"{name}={client.cookies[name].value}"
+        socket = _socket(None, origin=settings.TRAILER_WS_ORIGINS[0], cookie=cookie)
+    else:
+        socket = _socket(await _token(owner))
+    await socket.connect()
+    if subscribes:
+        resource = f"workspace:{workspace.pk}"
+        await socket.send_to(text_data=json.dumps({"subscribe": [resource]}))
+        assert (await _next(socket))["resource"] == resource
+    assert await socket.receive_nothing(timeout=0.5)
+
+    @sync_to_async
+    def lose() -> None:
+        tokens = ApiToken.objects.filter(user=owner)
+        if loss == "token":
+            tokens.delete()
+        elif loss == "expired token":
+            tokens.update(expires_at=timezone.now())
+        elif loss == "account":
+            User.objects.filter(pk=owner.pk).update(is_active=False)
+        elif loss == "session":
+            client.logout()
+        else:
+            owner.set_password("another one entirely")
+            owner.save()
+
+    await lose()
+    assert await socket.receive_output(timeout=5) == {"type": "websocket.close", "code": 4401}
+
+
+async def test_a_database_that_is_away_for_a_moment_ends_no_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.05)
+    owner = await sync_to_async(make_user)()
+    socket = _socket(await _token(owner))
+    await socket.connect()
+    looks = []
+
+    async def away(_scope: Any) -> None:
+        looks.append(1)
+        if len(looks) < 4:
+            raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(sockets, "socket_user", away)
+    assert await socket.receive_output(timeout=5) == {"type": "websocket.close", "code": 4401}
+    assert len(looks) == 4
 
 
 @pytest.mark.parametrize("token", [None, "trl_api_wrong"])

@@ -9,10 +9,12 @@ import sys
 import tarfile
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 
 from tests.ground.template import copy_migrated_database
@@ -127,3 +129,32 @@ def test_a_file_that_is_no_backup_is_refused_in_one_sentence(tmp_path: Path, bod
 def test_a_backup_into_no_folder_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="There is no folder"):
         call_command("backup", str(tmp_path / "absent" / "x"))
+
+
+def test_a_restore_with_other_keys_tells_no_key_and_hands_them_to_the_operator_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [Fernet.generate_key().decode() for _ in range(2)]
+    parts = {
+        "about.json": {"format": 1, "version": "1", "created_at": "now", "vendor": "sqlite"},
+        "keys.json": {"secret_key": "canary-secret-key", "fernet_keys": keys},
+        "database": {},
+    }
+    file, target = tmp_path / "monday.tar.gz", tmp_path / "keys"
+    with tarfile.open(file, "w:gz") as archive:
+        for name, content in parts.items():
+            (tmp_path / name).write_text(json.dumps(content))
+            archive.add(tmp_path / name, name)
+    monkeypatch.setenv("TRAILER_SECRET_KEYS", Fernet.generate_key().decode())
+    monkeypatch.setattr("trailer.backup.archive.connection", SimpleNamespace(vendor="sqlite"))
+    with pytest.raises(CommandError, match="--write-keys") as refused:
+        call_command("restore", str(file), "--yes")
+    call_command("restore", str(file), write_keys=target)
+    assert target.read_text() == ",".join(keys) + "\n"
+    assert target.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(CommandError, match="were not written"):
+        call_command("restore", str(file), write_keys=target)
+    written = capfd.readouterr()
+    told = str(refused.value) + written.out + written.err
+    assert "nothing was changed" in str(refused.value)
+    assert not [key for key in (*keys, "canary-secret-key") if key in told]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,20 @@ def test_the_command_makes_a_key_then_writes_anew(settings: Any, tmp_path: Path)
     assert AuditEntry.objects.filter(action="secret.rotate").exists()
 
 
-def test_keys_from_the_environment_are_not_made_in_a_file(settings: Any, tmp_path: Path) -> None:
+def test_a_new_key_beside_those_of_the_environment_is_written_and_never_printed(
+    settings: Any, tmp_path: Path
+) -> None:
     settings.TRAILER_DATA_DIR = tmp_path
-    with pytest.raises(CommandError, match="in front of them"):
-        call_command("rotate_secrets", make_key=True)
+    said, target = StringIO(), tmp_path / "new.key"
+    with pytest.raises(CommandError, match="--key-file") as refused:
+        call_command("rotate_secrets", make_key=True, stdout=said, stderr=said)
+    call_command("rotate_secrets", make_key=True, key_file=target, stdout=said, stderr=said)
+    key = target.read_text().strip()
+    Fernet(key)
+    assert target.stat().st_mode & 0o777 == 0o600
+    told = str(refused.value) + said.getvalue()
+    assert key not in told
+    assert not re.search(r"[A-Za-z0-9_-]{43}=", told)
+    with pytest.raises(CommandError, match="was not written"):
+        call_command("rotate_secrets", make_key=True, key_file=target)
+    assert target.read_text().strip() == key

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import re
 import subprocess
@@ -15,6 +17,7 @@ from django.contrib.staticfiles.finders import find as find_static
 from django.test import Client
 
 from tests.factories import JsonClient, api_client, make_user
+from trailer.logs import OneLineForBadRequests, logging_config
 
 if TYPE_CHECKING:
     from trailer.accounts.models import User
@@ -193,3 +196,45 @@ def test_no_cache_keeps_an_answer_of_the_api(admin: User, path: str) -> None:
     for _ in range(2):
         assert client.get(path)["Cache-Control"] == "no-store"
         client.force_login(admin)
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/workspaces/", "/healthz", "/nothing", "/admin/"])
+@pytest.mark.parametrize("host", ["evil.example", "a b", "x" * 5000, "[::", "evil.example:99999"])
+def test_a_wrong_host_costs_one_line_and_is_answered_in_the_usual_shape(
+    path: str, host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    shown = io.StringIO()
+    handler = logging.StreamHandler(shown)
+    handler.addFilter(OneLineForBadRequests())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        answer = Client(headers={"host": host}).get(path)
+    finally:
+        root.removeHandler(handler)
+    assert answer.status_code == 400
+    told = answer.json()
+    assert (told["code"], told["fields"]) == ("invalid", {})
+    assert "does not answer to the host name" in told["message"]
+    assert told["request_id"] == answer.headers["X-Request-Id"]
+    assert "evil" not in answer.content.decode()
+    lines = shown.getvalue().splitlines()
+    assert len(lines) == 1, lines
+    assert len(shown.getvalue()) < 400
+    assert {record.levelname for record in caplog.records} <= {"WARNING", "INFO"}
+
+
+def test_the_products_log_has_that_filter() -> None:
+    config = logging_config(level="INFO")
+    assert config["handlers"]["stderr"]["filters"] == ["bad_requests"]
+    assert config["filters"]["bad_requests"]["()"] is OneLineForBadRequests
+
+
+def test_too_many_fields_cost_one_line_too(caplog: pytest.LogCaptureFixture) -> None:
+    body = "&".join(f"a{number}=1" for number in range(1001))
+    answer = Client().post(
+        "/login/", body, content_type="application/x-www-form-urlencoded", headers={"accept": "*"}
+    )
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "invalid"
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1

@@ -82,6 +82,12 @@ def page_not_found(request: HttpRequest, exception: Exception) -> JsonResponse:
     )
 
 
+def page_refused(request: HttpRequest, sentence: str) -> JsonResponse:
+    """For what never reaches a view: a host name that is not ours, too many fields."""
+    request_id = str(request.META.get("TRAILER_REQUEST_ID", ""))
+    return JsonResponse(body("invalid", sentence, request_id), status=400)
+
+
 def page_failed(request: HttpRequest) -> JsonResponse:
     """For a bug: the log has the trace under the same number."""
     request_id = str(request.META.get("TRAILER_REQUEST_ID", ""))

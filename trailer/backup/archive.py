@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -66,15 +66,7 @@ def backup_read(source: Path, mark: Mark, restored: Callable[[About], None]) -> 
     """Load the database, marked, and put the keys where the server looks for them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        try:
-            with tarfile.open(source, "r:gz") as archive:
-                archive.extractall(folder, filter="data")
-            about = About(**json.loads((folder / _ABOUT).read_text()))
-            keys = json.loads((folder / _KEYS).read_text())
-        except (OSError, tarfile.TarError, ValueError, TypeError) as error:
-            raise CommandError(f"{source} is not a backup of Trailer: {error}") from error
-        if about.format > FORMAT:
-            raise CommandError(f"{source} was made by a newer Trailer ({about.version}).")
+        about, keys = _opened(source, folder)
         if about.vendor != connection.vendor:
             raise CommandError(
                 f"{source} holds a {about.vendor} database, but DATABASE_URL names a "
@@ -87,6 +79,26 @@ def backup_read(source: Path, mark: Mark, restored: Callable[[About], None]) -> 
     return about
 
 
+def backup_keys(source: Path) -> list[str]:
+    """What the secrets in it are encrypted with."""
+    with tempfile.TemporaryDirectory() as name:
+        _, keys = _opened(source, Path(name))
+    return list(keys["fernet_keys"])
+
+
+def _opened(source: Path, folder: Path) -> tuple[About, dict[str, Any]]:
+    try:
+        with tarfile.open(source, "r:gz") as archive:
+            archive.extractall(folder, filter="data")
+        about = About(**json.loads((folder / _ABOUT).read_text()))
+        keys = json.loads((folder / _KEYS).read_text())
+    except (OSError, tarfile.TarError, ValueError, TypeError) as error:
+        raise CommandError(f"{source} is not a backup of Trailer: {error}") from error
+    if about.format > FORMAT:
+        raise CommandError(f"{source} was made by a newer Trailer ({about.version}).")
+    return about, keys
+
+
 def _missing(fernet_keys: list[str]) -> list[str]:
     return [key for key in fernet_keys if key not in settings.TRAILER_SECRET_KEYS]
 
@@ -94,9 +106,12 @@ def _missing(fernet_keys: list[str]) -> list[str]:
 def _refuse_other_keys(fernet_keys: list[str]) -> None:
     """Keys of the environment cannot be set from here; then they must be the same."""
     if _missing(fernet_keys) and os.environ.get("TRAILER_SECRET_KEYS"):
+        # Never the keys themselves: terminals and logs are kept, and read by others.
         raise CommandError(
-            "The backup's secrets were encrypted with other keys. Set TRAILER_SECRET_KEYS to "
-            f"{','.join(fernet_keys)} and restore again."
+            "The backup's secrets were encrypted with other keys than TRAILER_SECRET_KEYS holds; "
+            "nothing was changed. Run restore FILE --write-keys KEYFILE: it writes the backup's "
+            "keys into a new file that only you may read. Set TRAILER_SECRET_KEYS to its line, "
+            "restore again, and delete that file."
         )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from django.core.exceptions import DisallowedHost
 from django.shortcuts import render
 
-from trailer.api.exceptions import page_failed, page_not_found
+from trailer.api.exceptions import page_failed, page_not_found, page_refused
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
 
 # What programs call: they read the shape of the API's errors, not a page.
 _FOR_PROGRAMS: Final = ("/api/", "/webhooks/")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Neither a session nor the address may be asked for: that address may be what is wrong. The
+    shape of the API's errors for everybody, since no page of ours leads here."""
+    sentence = "The request can't be read. Correct it and send it again."
+    if isinstance(exception, DisallowedHost):
+        sentence = (
+            "This server does not answer to the host name of this request. Use its public "
+            "address, or have that name added to TRAILER_ALLOWED_HOSTS."
+        )
+    return page_refused(request, sentence)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
+from django.db import Error as DatabaseProblem
 
 from agent.protocol import sessions as wire
 from agent.protocol.sessions import SessionClose, SessionControl
@@ -154,23 +155,29 @@ class SessionConsumer(sockets.PromptBytes):
             await self.link.say(SessionControl(resize=size))
 
     async def _check(self) -> None:
-        while True:
+        while not self.is_over:
             await asyncio.sleep(CHECK_SECONDS)
-            caller = await sockets.socket_caller(self.scope)
-            if caller is None:
-                await self._refuse("You are no longer signed in.", sockets.NOT_SIGNED_IN)
-                return
             try:
-                await database_sync_to_async(session_workspace)(
-                    caller.user, self.workspace_id, self.kind, may_write=caller.may_write
-                )
-                if self.takes_input:
-                    await database_sync_to_async(terminal_seen)(self.workspace_id)
+                await self._look_again()
             except ApplicationError as problem:
                 await self._refuse(problem.message, _code_of(problem))
-                return
-            if self.link is not None:
-                await self.link.check()
+            except DatabaseProblem:
+                # It says nothing about anybody. To stop looking would leave the session open to
+                # whoever loses their rights afterwards.
+                continue
+
+    async def _look_again(self) -> None:
+        caller = await sockets.socket_caller(self.scope)
+        if caller is None:
+            await self._refuse("You are no longer signed in.", sockets.NOT_SIGNED_IN)
+            return
+        await database_sync_to_async(session_workspace)(
+            caller.user, self.workspace_id, self.kind, may_write=caller.may_write
+        )
+        if self.takes_input:
+            await database_sync_to_async(terminal_seen)(self.workspace_id)
+        if self.link is not None:
+            await self.link.check()
 
     # --- frames -------------------------------------------------------------------------------
 

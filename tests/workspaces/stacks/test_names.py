@@ -275,7 +275,7 @@ def test_names_of_the_host_are_only_taken(scene: StackScene, stranger: User) -> 
             del given["image"]
         answer = client.post(f"/api/v1/{path}/", given)
         assert answer.status_code in (400, 409), answer.content
-        text = answer.content.decode()
+        text: str = answer.content.decode()
         assert not {word for word in (scene.owner.username, str(stack.pk)) if word in text}
         return text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cryptography.fernet import Fernet
@@ -15,7 +16,7 @@ from trailer.audit.record import record
 from trailer.audit.sealing import NotSealed, audit_seal, newest_seal
 from trailer.audit.verify import verify_and_record
 from trailer.key_rotation import rotate_secrets
-from trailer.keys import KEYS_FILE, prepend_key
+from trailer.keys import KEYS_FILE, prepend_key, write_for_owner
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -31,6 +32,13 @@ class Command(BaseCommand):
             help="first step: put a new key in front of those in the data folder",
         )
         parser.add_argument(
+            "--key-file",
+            type=Path,
+            metavar="KEYFILE",
+            help="with --make-key, where the keys come from TRAILER_SECRET_KEYS: a new file for "
+            "the new key, readable by you alone",
+        )
+        parser.add_argument(
             "--force",
             action="store_true",
             help="also when the audit is not as it was sealed: the new key then vouches for it",
@@ -38,7 +46,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["make_key"]:
-            self._make_key()
+            self._make_key(options["key_file"])
             return
         problems = self._problems_of_audit(is_forced=options["force"])
         done = rotate_secrets()
@@ -79,14 +87,29 @@ class Command(BaseCommand):
         if last is not None:
             keep_head(last)
 
-    def _make_key(self) -> None:
+    def _hand_out(self, key: str, target: Path | None) -> None:
+        """Never printed: terminals and logs are kept, and read by others."""
+        if target is None:
+            raise CommandError(
+                "The keys come from TRAILER_SECRET_KEYS, which can't be changed from here. Say "
+                "--key-file KEYFILE: the new key is written into that new file, which only you "
+                "may read."
+            )
+        try:
+            write_for_owner(target, [key])
+        except OSError as error:
+            raise CommandError(f"The key was not written: {error}") from error
+        self.stdout.write(
+            f"The new key is in {target}. Put it in front of those in TRAILER_SECRET_KEYS, delete "
+            "that file, restart, then run this command without --make-key."
+        )
+
+    def _make_key(self, target: Path | None) -> None:
         key = Fernet.generate_key().decode()
         path = settings.TRAILER_DATA_DIR / KEYS_FILE
         if not path.exists():
-            raise CommandError(
-                "The keys come from TRAILER_SECRET_KEYS. Put this one in front of them, "
-                f"restart, then run this command without --make-key: {key}"
-            )
+            self._hand_out(key, target)
+            return
         prepend_key(path, key)
         self.stdout.write(
             f"A new key is the first in {path}. Restart Trailer, then run rotate_secrets."
