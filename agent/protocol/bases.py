@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _OWN: Final = re.compile(r"trailer/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_HUB: Final = (image_refs.DOCKER_HUB, "registry-1.docker.io")
+_HUB: Final = (image_refs.DOCKER_HUB, image_refs.HUB_API)
 _ID: Final = re.compile(r"(?:sha256:)?[0-9a-f]{1,64}", re.IGNORECASE)
 # What engines take for a stage; anything else behind AS is an error there.
 _STAGE: Final = re.compile(r"[a-z][a-z0-9_.-]*")

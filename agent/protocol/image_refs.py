@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 DOCKER_HUB: Final = "docker.io"
+# The machine that answers the registry API for Docker Hub's images.
+HUB_API: Final = "registry-1.docker.io"
 _HUB_NAMES: Final = frozenset({DOCKER_HUB, "index.docker.io"})
 _LONGEST_PATH: Final = 255
 # Of a text from a person; no column and no label of ours is made for more.
@@ -158,6 +160,12 @@ def server_of(text: str) -> str:
     return ref.server if ref else ""
 
 
+def spells_server(text: str) -> bool:
+    """True if the text itself names the server; otherwise engines take Docker Hub's."""
+    first, slash, _ = text.partition("/")
+    return bool(slash) and _is_server_part(first)
+
+
 def is_same_image(one: str, other: str) -> bool:
     """Two spellings of one reference; nothing is the same as no reference at all."""
     return bool(one) and normal(one) == normal(other)
@@ -208,12 +216,16 @@ def credential_fits(ref: str, server: str) -> bool:
 def _split_server(text: str) -> tuple[str, str]:
     """Before anything is checked: the rest may hold tag and digest."""
     first, slash, rest = text.partition("/")
-    is_named = "." in first or ":" in first or first == "localhost" or first != first.lower()
-    if not slash or not is_named:
+    if not slash or not _is_server_part(first):
         first, rest = DOCKER_HUB, text
     if first in _HUB_NAMES:
         return DOCKER_HUB, rest if "/" in rest else f"library/{rest}"
     return first, rest
+
+
+def _is_server_part(first: str) -> bool:
+    """What the grammar takes for a server in front of the first slash."""
+    return "." in first or ":" in first or first == "localhost" or first != first.lower()
 
 
 def _wrong(text: str, why: str) -> InvalidReferenceError:

@@ -109,7 +109,7 @@ class BuildSession:
         if given is None:
             return b""
         # The machine that the Hub's images come from; a reference may name it as well.
-        serves_hub = server == "registry-1.docker.io" and given.server == image_refs.DOCKER_HUB
+        serves_hub = server == image_refs.HUB_API and given.server == image_refs.DOCKER_HUB
         if not serves_hub and not image_refs.is_same_server(server, given.server):
             return b""
         return bytes_field(1, given.username.encode()) + bytes_field(2, given.password.encode())

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import requests
 from django.core.cache import caches
 
+from agent.protocol import image_refs
 from agent.protocol.naming import is_local_name
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ _TIMEOUT: Final = (3.0, 5.0)
 _KEPT_SECONDS: Final = 60
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _PARAMETER: Final = re.compile(r'(realm|service)="([^"]*)"')
-_HUB: Final = frozenset({"docker.io", "index.docker.io"})
 _MANIFESTS: Final = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",
@@ -57,40 +57,41 @@ def pinned_image(image: str) -> Pinned:
         return Pinned(image)
     if is_local_name(image) or image.startswith("sha256:"):
         return Pinned(image, is_local=True)
-    first, slash, rest = image.partition("/")
-    if not slash or not ("." in first or ":" in first or first == "localhost"):
+    if not image_refs.spells_server(image):
         return Pinned(
             image,
             f"TRAILER_AGENT_IMAGE names no registry, so the line runs {image} only where the "
             f"machine has it already. To have it pulled from Docker Hub, set docker.io/{image}.",
             is_local=True,
         )
-    name, _, tag = rest.partition(":")
     try:
-        digest = _kept_digest(first, name, tag or "latest")
+        reference = image_refs.parse(image)
+        digest = _kept_digest(reference)
+    except image_refs.InvalidReferenceError as problem:
+        return Pinned(image, f"TRAILER_AGENT_IMAGE: {problem}", is_local=True)
     except _Unknown as reason:
         return Pinned(
             image,
             f"The line names {image} without a digest: {reason} Whoever can write this tag is "
             "root on the machine. Set TRAILER_AGENT_IMAGE to name@sha256:….",
         )
-    return Pinned(f"{first}/{name}@{digest}")
+    return Pinned(f"{reference.full_name}@{digest}")
 
 
-def _kept_digest(server: str, name: str, tag: str) -> str:
-    cache, key = caches["process"], f"agent-image:{server}/{name}:{tag}"
+def _kept_digest(reference: image_refs.Reference) -> str:
+    cache, key = caches["process"], f"agent-image:{reference}"
     digest: str | None = cache.get(key)
     if digest is None:
-        digest = _digest(server, name, tag)
+        digest = _digest(reference)
         cache.set(key, digest, _KEPT_SECONDS)
     return digest
 
 
-def _digest(server: str, name: str, tag: str) -> str:
+def _digest(reference: image_refs.Reference) -> str:
+    server, name = reference.server, reference.path
     scheme = "http" if urlsplit(f"//{server}").hostname in {"localhost", "127.0.0.1"} else "https"
-    if server in _HUB:
-        server, name = "registry-1.docker.io", name if "/" in name else f"library/{name}"
-    url = f"{scheme}://{server}/v2/{name}/manifests/{tag}"
+    host = image_refs.HUB_API if server == image_refs.DOCKER_HUB else server
+    url = f"{scheme}://{host}/v2/{name}/manifests/{reference.tag or 'latest'}"
     headers = {"Accept": _MANIFESTS}
     with requests.Session() as session:
         # A netrc entry of the user who runs the server goes nowhere.

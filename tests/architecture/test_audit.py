@@ -31,6 +31,7 @@ PASSWORD = "correct horse battery"
 # Routes that take a body but change nothing.
 CHANGES_NOTHING = {
     "POST workspaces/{id}/plan/",
+    "POST workspaces/{id}/redeploy/plan/",
     "POST workspaces/{id}/rollback/plan/",
     "PATCH networks/{id}/",
     "POST stacks/check/",

@@ -8,9 +8,6 @@ PARSER = Path("agent/protocol/image_refs.py")
 # Where a name of Docker Hub stands for a reason that is no parsing.
 KNOWN = {
     PARSER,
-    # The machine that BuildKit asks a password for, and an old alias that stays refused.
-    Path("agent/runtime/buildkit_session.py"),
-    Path("agent/protocol/bases.py"),
     # What an older version stored.
     Path("images/migrations/0008_one_reference_parser.py"),
     # Debian's package.

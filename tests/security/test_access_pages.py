@@ -39,7 +39,7 @@ ADMINS = {"users/", "audit/", "metrics"}
 DOCUMENTS = {"api/schema/", "api/docs/"}
 AGENT = {
     *("enrol", "session", "state", "check", "report", "heartbeat", "token"),
-    "builds/{id}/log",
+    *("images", "images/{id}", "builds/{id}/log"),
 }
 
 
@@ -144,7 +144,7 @@ class TestEveryAddress(TestCase):
         build = self.scene.ids["build"]
         for path in sorted(AGENT - {"enrol"}):
             address = f"/api/agent/v1/{path.replace('{id}', build)}"
-            method = "GET" if path in ("state", "check") else "POST"
+            method = "GET" if path in ("state", "check", "images", "images/{id}") else "POST"
             for who, client in self.scene.clients.items():
                 answer = _agent_call(client, method, address)
                 if who == "its host by Bearer":

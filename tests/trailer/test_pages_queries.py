@@ -37,7 +37,8 @@ BUDGETS = {
     # With the services of all of them, their mounts, and the newest sync of each.
     "/stacks/": 9,
     "/hosts/": 4,
-    "/networks/": 6,
+    # With one look at hosts on which the user may choose a network's addresses.
+    "/networks/": 7,
     # With one look at whether the user may mount folders of a host.
     "/volumes/": 7,
     "/registries/": 4,
