@@ -158,7 +158,7 @@ def _settled_image(
     """Nothing to build: say what is there, and fetch a vanished image that a workspace needs."""
     if record.status in {"failed", "cancelled"}:
         return
-    found = view.image_at(image.ref)
+    found = kept_image(view, image) or view.image_at(image.ref)
     held = view.knows.held.get(object_key(IMAGE, image.id), "")
     plan.findings.append(
         ImageFinding(
@@ -179,6 +179,16 @@ def _settled_image(
     usable = image.kind == "pull" and image.enabled and view.desired.settings.enabled
     if found is None and needed and usable and not held and not view.knows.disk_low:
         plan.add(_pull(image, build_id="", cause="vanished from the engine, a workspace needs it"))
+
+
+def kept_image(view: View, image: DesiredImage) -> ObservedImage | None:
+    """Return what the server says this image stands for, while the engine has it.
+
+    Another image row may pull the same tag and move it on the engine. That changes nothing here:
+    only a pull of this row's own does.
+    """
+    known = (view.images_by_ref.get(engine_id) for engine_id in image.keep or ())
+    return next((found for found in known if found is not None), None)
 
 
 def _has_source(view: View, image: DesiredImage) -> bool:

@@ -147,7 +147,7 @@ class DigestWatch:
 
     def look(self, image: DesiredImage) -> ImageCheck:
         """Raises EngineError only when the engine itself does not answer."""
-        held = self._held(image.ref)
+        held = self._held(image)
         available = message = ""
         try:
             available = self._runtime.registry_digest(
@@ -170,11 +170,15 @@ class DigestWatch:
             message=message,
         )
 
-    def _held(self, ref: str) -> ObservedImage | None:
-        try:
-            return self._runtime.inspect_image(ref)
-        except NotFound:
-            return None
+    def _held(self, image: DesiredImage) -> ObservedImage | None:
+        """What the image stands for: the engine id that the server keeps for it, and only without
+        that what its tag means, which a pull of another image may have moved."""
+        for ref in (*(image.keep or ()), image.ref):
+            try:
+                return self._runtime.inspect_image(ref)
+            except NotFound:
+                continue
+        return None
 
 
 def is_watched(image: DesiredImage) -> bool:

@@ -167,3 +167,16 @@ def test_a_slow_registry_holds_nothing_back(
     reaches(fake_server, "running")
     runtime.registry_answers.set()
     told(fake_server, message="", present=True, digest=runtime.registry_digest(REF, None))
+
+
+def test_a_tag_that_another_image_moved_is_compared_with_the_own_digest(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    pulled(runtime, "sha256:own")
+    own = runtime.images["sha256:own"]
+    pulled(runtime, "sha256:moved")
+    watch(fake_server, keep=("sha256:own",))
+    launch()
+    found = told(fake_server, available_digest=runtime.registry_digest(REF, None))
+    assert found.engine_id == "sha256:own"
+    assert found.digest == own.digests[0].rpartition("@")[2] != found.available_digest

@@ -20,6 +20,11 @@ def waiting(plan: Plan) -> tuple[str, str]:
     return found.status, found.message
 
 
+def image_finding(plan: Plan) -> ImageFinding:
+    (found,) = [f for f in plan.findings if isinstance(f, ImageFinding)]
+    return found
+
+
 def app(**fields: Any) -> Any:
     return image("app", ref=REF, **fields)
 
@@ -220,3 +225,19 @@ def test_a_known_image_is_used_at_once_while_a_rebuild_runs(bench: Bench) -> Non
     busy = {"running_builds": {"i-app": "b-2"}, "busy": frozenset({"image:i-app"})}
     plan = bench.plan(desired, **busy)
     assert [node.step.verb for node in plan.nodes] == ["create_container", "start_container"]
+
+
+def test_another_pull_of_the_tag_moves_no_image_that_has_its_own(bench: Bench) -> None:
+    given = bench.runtime.add_image(REF, image_id="sha256:given")
+    bench.runtime.add_image(REF, image_id="sha256:pulled-for-another")
+    found = image_finding(bench.plan(document(images=(app(keep=(given,)),))))
+    assert (found.present, found.engine_id) == (True, given)
+
+
+@pytest.mark.parametrize("keep", [(), ("sha256:gone",), None])
+def test_an_image_without_one_of_its_own_is_what_its_tag_means(
+    bench: Bench, keep: tuple[str, ...] | None
+) -> None:
+    held = bench.runtime.add_image(REF)
+    found = image_finding(bench.plan(document(images=(app(keep=keep),))))
+    assert (found.present, found.engine_id) == (True, held)

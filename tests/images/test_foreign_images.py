@@ -79,7 +79,7 @@ def test_anothers_image_is_not_had_by_its_id(host: Host, stranger: User, length:
 def test_a_stack_is_no_way_around(host: Host, stranger: User, built: str) -> None:
     stack = make_stack(host, stranger)
     with pytest.raises(Invalid):
-        places._image(Vouched(stack, stranger), built, "if_missing")
+        places.images_of(Vouched(stack, stranger), {(built, "if_missing")})
 
 
 def test_an_older_image_with_such_a_base_can_still_be_renamed(

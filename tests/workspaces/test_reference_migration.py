@@ -21,7 +21,7 @@ from workspaces.control.compile import host_state
 from workspaces.models import Workspace
 from workspaces.spec import workspace_spec
 from workspaces.stacks.models import StackImage
-from workspaces.stacks.sync.places import _image
+from workspaces.stacks.sync.places import images_of
 from workspaces.stacks.sync.vouching import Vouched
 
 if TYPE_CHECKING:
@@ -202,9 +202,11 @@ def test_a_stacks_image_keeps_its_row_though_the_file_spells_it_otherwise(scene:
     Registry.objects.filter(server="registry-1.docker.io").delete()
     migrate()
     own = make_registry(scene.owner, server="registry-1.docker.io")
-    found = _image(Vouched(stack, scene.owner), stored, "if_missing")
-    assert (found.pk, found.reference) == (image.pk, "team/app:1")
-    assert Image.objects.get(pk=image.pk).registry == hub != own
+    found = images_of(Vouched(stack, scene.owner), {(stored, "if_missing")})
+    assert list(found.values()) == [image.pk]
+    kept = Image.objects.get(pk=image.pk)
+    assert kept.reference == "team/app:1"
+    assert kept.registry == hub != own
 
 
 def test_every_host_gets_a_document_made_from_the_new_spellings(scene: Scene) -> None:

@@ -205,6 +205,8 @@ def test_every_need_has_a_volume_a_health_check_and_hidden_credentials(kind: str
     assert [mount.volume for mount in service.mounts] == [f"needs-{kind}"]
     assert service.health_check is not None
     assert (service.update_policy, service.startup_timeout) == ("if_missing", 45)
+    # Failures before the end of that time do not count: the check must not give up first.
+    assert service.health_check.start_period == 45
     assert password in [value.reveal() for value in service.secret_environment.values()]
     assert password not in repr((service, values))
     assert {"host", "port", "user", "password", "database", "url"} == set(values)

@@ -7,24 +7,35 @@ from typing import ClassVar
 from django.db import models
 
 from hosts.models import Network, Volume
+from images.choices import UpdatePolicy
 from images.models import Image
 from trailer.sealed import SealedField
 from workspaces.stacks.models.stack import Stack
 
 
 class StackImage(models.Model):
-    """The image row that stands for one reference: another reference is another row, so that a
-    new one is on the host before any service is told to use it."""
+    """The image row that stands for one reference under one update policy.
+
+    Another reference is another row, so that a new one is on the host before any service is told
+    to use it. Another policy is another row, so that a service that follows the registry moves no
+    service that stays with what it was given.
+    """
 
     stack = models.ForeignKey(Stack, on_delete=models.CASCADE, related_name="images")
     reference = models.CharField(max_length=512)
+    update_policy = models.CharField(
+        max_length=16, choices=UpdatePolicy.choices, default=UpdatePolicy.IF_MISSING
+    )
     image = models.OneToOneField(Image, on_delete=models.CASCADE, related_name="stack_image")
     # Number of the newest revision that ran with it; 0 when none ever did.
     last_revision = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["stack", "reference"], name="image_per_reference")
+            models.UniqueConstraint(
+                fields=["stack", "reference", "update_policy"],
+                name="image_per_reference_and_policy",
+            )
         ]
 
     def __str__(self) -> str:

@@ -45,6 +45,7 @@ def _service(need: NeedSpec, credentials: Mapping[str, Secret]) -> ServiceSpec:
             interval=2.0,
             timeout=5.0,
             retries=15,
+            start_period=float(need.ready_timeout),
         ),
         cpus=need.cpus,
         memory_bytes=need.memory_bytes,

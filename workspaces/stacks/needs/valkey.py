@@ -40,7 +40,11 @@ def _service(need: NeedSpec, credentials: Mapping[str, Secret]) -> ServiceSpec:
         secret_environment={"VALKEY_PASSWORD": credentials["password"]},
         mounts=(VolumeMount(volume=_VOLUME, target="/data"),),
         health_check=HealthCheckSpec(
-            test=("CMD-SHELL", _PING), interval=2.0, timeout=5.0, retries=15
+            test=("CMD-SHELL", _PING),
+            interval=2.0,
+            timeout=5.0,
+            retries=15,
+            start_period=float(need.ready_timeout),
         ),
         cpus=need.cpus,
         memory_bytes=need.memory_bytes,

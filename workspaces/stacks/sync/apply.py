@@ -19,6 +19,7 @@ from workspaces.services.delete import workspace_remove
 from workspaces.services.ledger import UserEvent
 from workspaces.services.locking import workspace_lock
 from workspaces.stacks.sync.names import workspace_name
+from workspaces.stacks.sync.places import image_key
 from workspaces.stacks.sync.work import SyncProblem
 from workspaces.status import workspace_status
 from workspaces.validation.fields import fields_for_create
@@ -172,7 +173,7 @@ def _fields(order: Order, service: ServiceSpec) -> WorkspaceFields:
     data: dict[str, Any] = {
         "name": workspace_name(order.stack, service.name),
         "host": str(order.stack.host_id),
-        "image": str(places.images[service.image]),
+        "image": str(places.images[image_key(service)]),
         "command": list(service.command),
         "env": dict(service.environment),
         "secret_env": {

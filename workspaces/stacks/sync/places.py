@@ -11,7 +11,7 @@ from hosts.choices import VolumeKind
 from hosts.models import Network, Volume
 from hosts.services.networks import network_create
 from hosts.services.volumes import volume_create
-from images.choices import ImageKind, UpdatePolicy
+from images.choices import ImageKind
 from images.models import Image
 from images.services.images import image_create, image_update
 from workspaces.stacks.file.types import DEFAULT_NETWORK
@@ -28,12 +28,20 @@ if TYPE_CHECKING:
 
 _IMAGE_NAME_LIMIT = 128
 
+# Reference and update policy.
+ImageKey = tuple[str, str]
+
+
+def image_key(service: ServiceSpec) -> ImageKey:
+    return service.image, service.update_policy
+
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
-    """Ids by the file's words: image reference, volume key or host path, network key."""
+    """Ids by the file's words: image reference with its update policy, volume key or host path,
+    network key."""
 
-    images: Mapping[str, UUID]
+    images: Mapping[ImageKey, UUID]
     volumes: Mapping[str, UUID]
     networks: Mapping[str, UUID]
 
@@ -45,10 +53,7 @@ def places_of(
     wanted = tuple(services)
     vouched = Vouched(stack, revision.source_by)
     return Places(
-        images={
-            reference: _image(vouched, reference, policy).pk
-            for reference, policy in _references(wanted).items()
-        },
+        images=images_of(vouched, {image_key(service) for service in wanted}),
         volumes={place: volume.pk for place, volume in _volumes(vouched, file, wanted).items()},
         networks={
             key: _network(vouched, file, key).pk
@@ -108,19 +113,20 @@ def _mounting_stack(stack: Stack, volume: Volume) -> str:
     return next(own, "")
 
 
-def _references(services: Iterable[ServiceSpec]) -> dict[str, str]:
-    """One that any service wants to follow is followed."""
-    found: dict[str, str] = {}
-    for service in services:
-        if found.get(service.image) != UpdatePolicy.ALWAYS:
-            found[service.image] = service.update_policy
-    return found
+def images_of(vouched: Vouched, wanted: set[ImageKey]) -> dict[ImageKey, UUID]:
+    """The image rows that stand for these references under these policies; made when missing."""
+    rows = StackImage.objects.select_related("image").filter(stack=vouched.stack)
+    known = {(row.reference, row.update_policy): row for row in rows.order_by("pk")}
+    # A service that changed its policy alone keeps its image; rows that the file wants stay.
+    free = {key[0]: row for key, row in known.items() if key not in wanted}
+    return {
+        key: _image(vouched, key, known.get(key) or free.pop(key[0], None)).pk
+        for key in sorted(wanted)
+    }
 
 
-def _image(vouched: Vouched, reference: str, policy: str) -> Image:
-    stack = vouched.stack
-    rows = StackImage.objects.select_related("image").filter(stack=stack, reference=reference)
-    known = rows.first()
+def _image(vouched: Vouched, key: ImageKey, known: StackImage | None) -> Image:
+    stack, (reference, policy) = vouched.stack, key
     image = known.image if known is not None else _left_over_image(vouched, reference)
     # A row that an upgrade has spelled otherwise than the file goes by its own spelling.
     server = image_refs.server_of(image.reference if image is not None else reference)
@@ -137,7 +143,11 @@ def _image(vouched: Vouched, reference: str, policy: str) -> Image:
             source_by=None if vouched.source_by == stack.owner else vouched.source_by,
         )
     if known is None:
-        StackImage.objects.create(stack=stack, reference=reference, image=image)
+        StackImage.objects.create(
+            stack=stack, reference=reference, update_policy=policy, image=image
+        )
+    elif known.update_policy != policy:
+        StackImage.objects.filter(pk=known.pk).update(update_policy=policy)
     if image.update_policy != policy:
         image_update(actor=stack.owner, image=image, update_policy=policy)
     if image.registry_id is None and registry is not None:
