@@ -20,6 +20,7 @@ from trailer.domains import default_url_domain
 from trailer.standalone.agent_process import AgentProcess
 
 ROOT = Path(__file__).resolve().parents[2]
+RESTARTING = "tests.ground.restarting"
 _WEB = ("--preload", "--no-control-socket")
 _PREPARE = """
 import django
@@ -117,14 +118,16 @@ class ProductionSet:
 
 def commands(web: int, sockets: int, data: Path) -> list[list[str | Path]]:
     """As in deploy/compose.yaml, on ports of this machine and with fewer web processes."""
-    celery: list[str | Path] = [sys.executable, "-m", "celery", "-A", "trailer.celery"]
     python: list[str | Path] = [sys.executable, "-m"]
+    celery: list[str | Path] = [*python, "celery", "-A", "trailer.celery"]
+    restarting: list[str | Path] = [*python, RESTARTING]
+    worker: list[str | Path] = [*celery, "worker", "-P", "threads", "-c", "6"]
     where = f"{process.LOOPBACK}:{web}"
     listen: list[str | Path] = ["-b", process.LOOPBACK, "-p", str(sockets)]
     return [
         [*python, "gunicorn", *_WEB, "-b", where, "-w", "2", "--threads", "4", "trailer.wsgi"],
         [*python, "trailer.pacing", *listen, "trailer.asgi:application"],
-        [*celery, "worker", "-P", "threads", "-c", "6", "--without-mingle", "--without-gossip"],
+        [*restarting, *worker, "--without-mingle", "--without-gossip"],
         [*celery, "beat", "-s", str(data / "schedule")],
     ]
 
