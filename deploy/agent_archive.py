@@ -47,7 +47,8 @@ def main() -> None:
     layer, archive = folder / "layer", folder / "archive"
     layer_digest = write_layer(layer)
     config = image_config(version, protocol, architecture, layer_digest)
-    digest = write_archive(archive, layer, json.dumps(config).encode(), name)
+    text = json.dumps(config).encode()
+    digest = write_archive(archive, layer, text, name)
     layer.unlink()
     archive.rename(folder / f"{digest}.tar.gz")
     entry = {
@@ -55,6 +56,7 @@ def main() -> None:
         "version": version,
         "architecture": architecture,
         "digest": digest,
+        "config": hashlib.sha256(text).hexdigest(),
     }
     (folder / f"{architecture}.json").write_text(json.dumps(entry))
 

@@ -158,6 +158,14 @@ def server_of(text: str) -> str:
     return ref.server if ref else ""
 
 
+def names_registry(text: str) -> bool:
+    """True for a name that says itself which registry it is from. Engines take any other one for
+    Docker Hub's, where it may be anybody's."""
+    ref = find(text)
+    first, slash, _ = text.partition("/")
+    return ref is not None and (ref.server != DOCKER_HUB or (bool(slash) and first in _HUB_NAMES))
+
+
 def is_same_image(one: str, other: str) -> bool:
     """Two spellings of one reference; nothing is the same as no reference at all."""
     return bool(one) and normal(one) == normal(other)
@@ -198,6 +206,11 @@ def server_key(server: str) -> str:
 
 def is_same_server(one: str, other: str) -> bool:
     return bool(one) and server_key(one) == server_key(other)
+
+
+def api_server(server: str) -> str:
+    """Where the registry's API is: Docker Hub's is at another name than its images'."""
+    return "registry-1.docker.io" if server == DOCKER_HUB else server
 
 
 def credential_fits(ref: str, server: str) -> bool:

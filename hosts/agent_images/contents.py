@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import tarfile
@@ -23,11 +24,13 @@ _MANIFEST: Final = "manifest.json"
 
 @dataclass(frozen=True)
 class Contents:
-    """`architecture` as the engine spells it: amd64, arm64."""
+    """`architecture` as the engine spells it: amd64, arm64. `config`: the SHA-256 of the image's
+    configuration, in hexadecimal."""
 
     image: str
     version: str
     architecture: str
+    config: str
 
 
 def contents_of(path: Path, *, version: str) -> Contents:
@@ -58,7 +61,8 @@ def contents_of(path: Path, *, version: str) -> Contents:
         raise Invalid(f"It holds version {found or 'unknown'} of the agent, not {version}.")
     if system != "linux" or not _ARCHITECTURE.fullmatch(architecture):
         raise Invalid(f"It is made for {system}/{architecture}; agents run on Linux.")
-    return Contents(names[0], version, architecture)
+    digest = hashlib.sha256(texts[entry["Config"]]).hexdigest()
+    return Contents(names[0], version, architecture, digest)
 
 
 def _listed(names: list[Any]) -> str:

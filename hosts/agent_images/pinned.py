@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import requests
 from django.core.cache import caches
 
+from agent.protocol import image_refs
 from agent.protocol.naming import is_local_name
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ _TIMEOUT: Final = (3.0, 5.0)
 _KEPT_SECONDS: Final = 60
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _PARAMETER: Final = re.compile(r'(realm|service)="([^"]*)"')
-_HUB: Final = frozenset({"docker.io", "index.docker.io"})
 _MANIFESTS: Final = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",
@@ -53,43 +53,43 @@ class _Unknown(Exception):
 
 def pinned_image(image: str) -> Pinned:
     """The image by its digest; as it is, with a sentence, where that could not be found out."""
-    if "@sha256:" in image:
-        return Pinned(image)
-    if is_local_name(image) or image.startswith("sha256:"):
+    if is_local_name(image) or image_refs.engine_id(image):
         return Pinned(image, is_local=True)
-    first, slash, rest = image.partition("/")
-    if not slash or not ("." in first or ":" in first or first == "localhost"):
+    ref = image_refs.find(image)
+    if ref is None:
+        return Pinned(image, f"TRAILER_AGENT_IMAGE is no image's name: {image}", is_local=True)
+    if not image_refs.names_registry(image):
         return Pinned(
             image,
             f"TRAILER_AGENT_IMAGE names no registry, so the line runs {image} only where the "
             f"machine has it already. To have it pulled from Docker Hub, set docker.io/{image}.",
             is_local=True,
         )
-    name, _, tag = rest.partition(":")
+    if ref.digest:
+        return Pinned(image)
     try:
-        digest = _kept_digest(first, name, tag or "latest")
+        digest = _kept_digest(ref)
     except _Unknown as reason:
         return Pinned(
             image,
             f"The line names {image} without a digest: {reason} Whoever can write this tag is "
             "root on the machine. Set TRAILER_AGENT_IMAGE to name@sha256:….",
         )
-    return Pinned(f"{first}/{name}@{digest}")
+    return Pinned(f"{ref.full_name}@{digest}")
 
 
-def _kept_digest(server: str, name: str, tag: str) -> str:
-    cache, key = caches["process"], f"agent-image:{server}/{name}:{tag}"
+def _kept_digest(ref: image_refs.Reference) -> str:
+    tag = ref.tag or "latest"
+    cache, key = caches["process"], f"agent-image:{ref.full_name}:{tag}"
     digest: str | None = cache.get(key)
     if digest is None:
-        digest = _digest(server, name, tag)
+        digest = _digest(image_refs.api_server(ref.server), ref.path, tag)
         cache.set(key, digest, _KEPT_SECONDS)
     return digest
 
 
 def _digest(server: str, name: str, tag: str) -> str:
     scheme = "http" if urlsplit(f"//{server}").hostname in {"localhost", "127.0.0.1"} else "https"
-    if server in _HUB:
-        server, name = "registry-1.docker.io", name if "/" in name else f"library/{name}"
     url = f"{scheme}://{server}/v2/{name}/manifests/{tag}"
     headers = {"Accept": _MANIFESTS}
     with requests.Session() as session:

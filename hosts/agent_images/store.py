@@ -38,13 +38,15 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     architecture: str
     digest: str
+    config: str = ""
     # What it was built from, where it was built here; see trailer/standalone/agent_image.py.
     made_from: str = ""
 
 
 @dataclass(frozen=True)
 class AgentArchive:
-    """`digest`: the SHA-256 of the file, in hexadecimal."""
+    """`digest`: the SHA-256 of the file, in hexadecimal; `config`: that of the configuration in
+    it, empty when nobody wrote it down."""
 
     image: str
     version: str
@@ -52,6 +54,7 @@ class AgentArchive:
     digest: str
     size: int
     path: Path
+    config: str = ""
     made_from: str = ""
 
 
@@ -99,6 +102,7 @@ def archive_adopt(source: IO[bytes], *, made_from: str = "") -> AgentArchive:
             version=contents.version,
             architecture=contents.architecture,
             digest=digest,
+            config=contents.config,
             made_from=made_from,
         )
         path.chmod(0o644)
@@ -148,6 +152,7 @@ def _archive(folder: Path, entry: _Entry) -> AgentArchive:
         digest=entry.digest,
         size=path.stat().st_size,
         path=path,
+        config=entry.config,
         made_from=entry.made_from,
     )
 
