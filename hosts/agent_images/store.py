@@ -12,6 +12,7 @@ import fcntl
 import gzip
 import hashlib
 import os
+import platform
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 20
 _NOTE: Final = "problem.txt"
+_MAKING: Final = "making.lock"
+_ENGINES_WORDS: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +59,11 @@ class AgentArchive:
     path: Path
     config: str = ""
     made_from: str = ""
+
+    @property
+    def is_for_this_machine(self) -> bool:
+        machine = platform.machine()
+        return self.architecture == _ENGINES_WORDS.get(machine, machine)
 
 
 def data_folder() -> Path:
@@ -131,6 +139,32 @@ def noted_problem() -> str:
         return (data_folder() / _NOTE).read_text().strip()
     except OSError:
         return ""
+
+
+@contextmanager
+def making() -> Iterator[None]:
+    """While one is being made here; others wait. The lock ends with its process in any case."""
+    data_folder().mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(data_folder() / _MAKING, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_being_made() -> bool:
+    try:
+        descriptor = os.open(data_folder() / _MAKING, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _archives_in(folder: Path) -> Iterator[AgentArchive]:
