@@ -25,10 +25,10 @@ class AgentOffer:
     is_local: bool = False
     archives: tuple[AgentArchive, ...] = field(default=())
 
-    def line(self, token: str) -> str:
+    def line(self, token: str, server_url: str) -> str:
         if self.archives:
-            return archive_line(token, self.archives)
-        return image_line(token, self.image, is_local=self.is_local)
+            return archive_line(token, self.archives, server_url=server_url)
+        return image_line(token, self.image, server_url=server_url, is_local=self.is_local)
 
     @property
     def digests(self) -> dict[str, str]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import docker
 
     from tests.ground.engine import PrivateEngine
-    from tests.ground.ways import Standalone
 
 AGENT = "trailer-agent"
 
@@ -33,7 +32,7 @@ class AgentHost:
         self,
         engine: PrivateEngine,
         image: str | None = None,
-        way: type[Standalone] | None = None,
+        server: RunningTrailer | None = None,
         **settings: str,
     ) -> None:
         self.engine = engine
@@ -42,7 +41,7 @@ class AgentHost:
             with closing(engine.client(timeout=300)) as client:
                 self.image = ensure_agent_image(client)
         self.client: docker.DockerClient = engine.client()
-        self.server = RunningTrailer(engine.url, way=way)
+        self.server = server or RunningTrailer(engine.url)
         address = f"http://{engine.host.gateway}:{self.server.port}"
         self.server.env.update(
             {

@@ -17,6 +17,7 @@ from agent.protocol.naming import agent_image_name
 from agent.version import VERSION
 from tests.e2e.agent_container import AgentHost
 from tests.ground.engine import PrivateEngine
+from tests.ground.server import RunningTrailer
 from tests.ground.wait import eventually
 from tests.ground.ways import Standalone
 
@@ -42,7 +43,9 @@ def bare(swept_machine: None) -> Iterator[PrivateEngine]:
 
 @pytest.fixture(scope="module")
 def far(bare: PrivateEngine) -> Iterator[AgentHost]:
-    scene = AgentHost(bare, image="", way=Standalone, TRAILER_AGENT_BASE=NOWHERE)
+    # Only a standalone server makes the image by itself.
+    server = RunningTrailer(bare.url, way=Standalone)
+    scene = AgentHost(bare, image="", server=server, TRAILER_AGENT_BASE=NOWHERE)
     try:
         yield scene
     finally:
