@@ -1,4 +1,4 @@
-"""Loads the agent's image from the server: list → download → compare the digest → load.
+"""Loads the agent's image from the server: list → download → compare digest and names → load.
 
 What is downloaded stands in a nameless file of the state folder, so nothing stays after a crash.
 """
@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from agent.errors import NotFound, ServerError, ServerUnavailable, StepFailed
 from agent.overseer.source import archive_in
+from agent.protocol.saved_image import NoSavedImage, names_in, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def load_from_server(
         with tempfile.TemporaryFile(dir=state_dir) as file:
             _download(server, wanted, file)
             _check(wanted, file)
-            log.info("loading %s from the server, %d bytes", image, file.tell())
+            log.info("loading %s from the server", image)
             file.seek(0)
             engine.load(file)
     except (ServerError, StepFailed) as problem:
@@ -99,4 +100,17 @@ def _check(wanted: AgentImage, file: IO[bytes]) -> None:
         raise StepFailed(
             f"What the server sent as {wanted.image} has another digest than it names. "
             "It was not loaded."
+        )
+    file.seek(0)
+    try:
+        names = names_in(texts_in(file))
+    except NoSavedImage as problem:
+        raise StepFailed(
+            f"The server's archive of {wanted.image} cannot be loaded. {problem}"
+        ) from None
+    if names != {wanted.image}:
+        listed = ", ".join(sorted(names)[:5]) or "nothing"
+        raise StepFailed(
+            f"The server's archive of {wanted.image} names {listed}. It was not loaded, because "
+            "each name in it would mean another image on this host."
         )

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from agent.protocol import image_refs
-from agent.protocol.naming import is_local_name
+from agent.protocol.naming import is_pulled
 
 if TYPE_CHECKING:
     from agent.protocol.session import AgentImage, AgentImages
@@ -27,9 +27,7 @@ class Source(Enum):
 def source_of(image: str) -> Source:
     if image_refs.engine_id(image):
         return Source.ENGINE
-    if image_refs.names_registry(image) and not is_local_name(image):
-        return Source.REGISTRY
-    return Source.SERVER
+    return Source.REGISTRY if is_pulled(image) else Source.SERVER
 
 
 def archive_in(offered: AgentImages, image: str, architecture: str) -> AgentImage | None:

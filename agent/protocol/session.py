@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from agent.protocol.metrics import Metrics
 from agent.protocol.state import HostSettings
+
+# In an agent's capabilities: its overseer loads images from the server, and pulls no name that
+# does not say which registry it is from.
+AGENT_ARCHIVES: Final = "agent_archives"
 
 
 class EnrolRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,13 +15,14 @@ from agent.runtime.docker_agent import DockerAgents
 from agent.server.http import HttpServer
 from tests.agent.agents_model import Engine
 from tests.agent.fake_server import TOKEN, FakeServer
+from tests.ground.saved_image import saved_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 IMAGE = "trailer.invalid/agent:2"
-BODY = bytes(range(256)) * 4096
+BODY = saved_image([IMAGE], layer=bytes(range(256)) * 4096)
 DIGEST = hashlib.sha256(BODY).hexdigest()
 AMD = AgentImage(image=IMAGE, architecture="amd64", digest=DIGEST, size=len(BODY))
 
@@ -77,7 +78,7 @@ class Handing:
         return AgentImages(images=self.images)
 
     def agent_archive(self, digest: str, *, start: int) -> tuple[int, Iterator[bytes]]:
-        assert digest == DIGEST
+        assert digest == self.images[0].digest
         self.starts.append(start)
         begin = start if self.takes_ranges else 0
         return begin, self._pieces(begin)
@@ -127,6 +128,31 @@ def test_anything_else_is_not_loaded_and_the_reason_is_a_sentence(
     engine = Engine()
     assert said in load(server, engine, tmp_path)
     assert engine.loaded == []
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (saved_image([IMAGE, "python:3.12-slim"]), "names python:3.12-slim, trailer.invalid"),
+        (saved_image(["python:3.12-slim"]), "names python:3.12-slim. It was not loaded"),
+        (saved_image([]), "names nothing"),
+        (saved_image([IMAGE], index=["python:3.12-slim"]), "names python:3.12-slim, trailer"),
+        (saved_image([IMAGE], index=[IMAGE]), ""),
+        (saved_image([IMAGE], packed=True), ""),
+        (b"no archive at all", "no archive, or it was cut off"),
+        (BODY[:2000], "cut off"),
+    ],
+)
+def test_an_archive_that_names_anything_else_is_not_loaded(
+    tmp_path: Path, body: bytes, said: str
+) -> None:
+    """With the digest that the server names: a server that was taken over."""
+    digest = hashlib.sha256(body).hexdigest()
+    named = AgentImage(image=IMAGE, architecture="amd64", digest=digest, size=len(body))
+    engine = Engine()
+    found = load(Handing(body, images=(named,)), engine, tmp_path)
+    assert said in found
+    assert (found == "", engine.loaded) == (not said, [] if said else [body])
 
 
 def test_what_the_engine_has_already_is_not_fetched_again(tmp_path: Path) -> None:
