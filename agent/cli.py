@@ -23,7 +23,7 @@ from agent.overseer.own_id import own_container_id
 from agent.overseer.run import Overseer, Pace
 from agent.overseer.status import tell_trouble
 from agent.overseer.validate import validate
-from agent.overseer.wanted import agent_login, wanted_order
+from agent.overseer.wanted import agent_login, load_agent, wanted_order
 from agent.planner import make_plan
 from agent.protocol import naming
 from agent.protocol.redaction import redacted
@@ -196,11 +196,13 @@ def _oversee(config: Config) -> int:
     own_id = own_container_id()
     if not own_id:
         raise ConfigError("An overseer works only in a container that an agent has made.")
+    engine = DockerAgents(config.engine_environment)
     Overseer(
-        DockerAgents(config.engine_environment),
+        engine,
         own_id=own_id,
         wanted=lambda: wanted_order(config),
         login=lambda image: agent_login(config, image),
+        load=lambda image: load_agent(config, engine, image),
         tell=partial(tell_trouble, config.state_dir),
         pace=Pace(patience=config.overseer_patience, first_pause=config.overseer_pause),
     ).run()

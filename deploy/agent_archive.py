@@ -16,6 +16,10 @@ import platform
 import sys
 import tarfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 SETTINGS = {
@@ -42,12 +46,24 @@ def main() -> None:
     """`agent_archive.py <folder>`, with the stage's arguments in the environment."""
     version, protocol, folder = os.environ["VERSION"], os.environ["PROTOCOL"], Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    architecture = ARCHITECTURES.get(platform.machine(), platform.machine())
+    layer = folder / "layer"
+    write_layer(layer)
+    base = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in NOT_KEPT and not name.lower().endswith("_proxy")
+    }
+    finish(folder, layer, version, image_config(version, protocol, base))
+
+
+def finish(folder: Path, layer: Path, version: str, config: dict[str, object]) -> None:
+    """Leave `<sha256>.tar.gz` and the `<architecture>.json` that names it, of this one layer."""
     name = f"trailer.invalid/agent:{version}"
-    layer, archive = folder / "layer", folder / "archive"
-    layer_digest = write_layer(layer)
-    config = image_config(version, protocol, architecture, layer_digest)
-    digest = write_archive(archive, layer, json.dumps(config).encode(), name)
+    architecture = str(config["architecture"])
+    archive = folder / "archive"
+    config["rootfs"] = {"type": "layers", "diff_ids": [f"sha256:{digest_of(layer)}"]}
+    text = json.dumps(config).encode()
+    digest = write_archive(archive, layer, text, name)
     layer.unlink()
     archive.rename(folder / f"{digest}.tar.gz")
     entry = {
@@ -55,11 +71,12 @@ def main() -> None:
         "version": version,
         "architecture": architecture,
         "digest": digest,
+        "config": hashlib.sha256(text).hexdigest(),
     }
     (folder / f"{architecture}.json").write_text(json.dumps(entry))
 
 
-def write_layer(path: Path) -> str:
+def write_layer(path: Path) -> None:
     """All files of this machine that an image has, in a fixed order."""
     with tarfile.open(path, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for place, folders, files in os.walk("/"):
@@ -72,7 +89,6 @@ def write_layer(path: Path) -> str:
             folder = tarfile.TarInfo(name)
             folder.type, folder.mode = tarfile.DIRTYPE, mode
             archive.addfile(folder)
-    return digest_of(path)
 
 
 def is_kept(place: str, name: str) -> bool:
@@ -83,17 +99,10 @@ def is_kept(place: str, name: str) -> bool:
     return found.is_symlink() or found.is_dir() or found.is_file()
 
 
-def image_config(
-    version: str, protocol: str, architecture: str, layer_digest: str
-) -> dict[str, object]:
+def image_config(version: str, protocol: str, base: Mapping[str, str]) -> dict[str, object]:
     """What deploy/agent.Dockerfile sets, on top of its base's environment."""
-    base = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in NOT_KEPT and not name.lower().endswith("_proxy")
-    }
     config: dict[str, object] = {
-        "Env": [f"{name}={value}" for name, value in (base | SETTINGS).items()],
+        "Env": [f"{name}={value}" for name, value in {**base, **SETTINGS}.items()],
         "Entrypoint": ["python3", "-m", "agent"],
         "Cmd": ["run"],
         "WorkingDir": "/opt/trailer",
@@ -107,11 +116,10 @@ def image_config(
         },
     }
     return {
-        "architecture": architecture,
+        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
         "os": "linux",
         "created": "1970-01-01T00:00:00Z",
         "config": config,
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer_digest}"]},
         "history": [{"created_by": "deploy/agent.Dockerfile"}],
     }
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from agent.protocol import image_refs
 from agent.protocol.image_refs import is_same_image
+from agent.protocol.naming import is_pulled
+from agent.protocol.session import AGENT_ARCHIVES
 from hosts.choices import RolloutHostStatus
 from hosts.status import is_fresh
 
@@ -21,6 +24,27 @@ def waves_of(count: int) -> list[int]:
     """The wave of each host: one, then a quarter, then all the rest."""
     some = max(1, count // _SOME)
     return [1 if n == 0 else 2 if n <= some else 3 for n in range(count)]
+
+
+def order_problem(host: Host, image: str) -> str:
+    """Why this host's agent must not be told to become this image, or empty.
+
+    Agents of earlier versions pull whatever name they are given. One that has not said what it
+    can do is none that could be judged.
+    """
+    if not image or is_pulled(image) or image_refs.engine_id(image):
+        return ""
+    if (
+        not host.agent_image_running
+        or not host.capabilities
+        or AGENT_ARCHIVES in host.capabilities
+    ):
+        return ""
+    return (
+        f"The agent of {host.name} is of an earlier version and would ask Docker Hub for {image}, "
+        "where the name may be anybody's. Replace it with a new line from the host's page, or "
+        "take an image whose name has its registry's host in front."
+    )
 
 
 def order_number(ordered_at: datetime) -> int:

@@ -77,6 +77,9 @@ def host_message(host: Host) -> str:
             "The agent of this host was shut out. What it runs stays as it is; connect an agent "
             "to manage it again."
         )
+    if not host.message and host.update_message:
+        image = host.update_image or "a newer image"
+        return f"The agent could not be replaced by {image}: {host.update_message}"
     return host.message
 
 

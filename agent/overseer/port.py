@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agent.engine_requests import Credential
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Pulled:
-    """`problem`: why no registry gave it, so that this is the one which was here before."""
+    """`problem`: why nobody gave it, so that this is the one which was here before."""
 
     image_id: str
     problem: str = ""
@@ -39,10 +39,19 @@ class AgentEngine(MaintenanceEngine, Protocol):
     def describe(self, container_id: str) -> Self: ...
 
     def pull(self, image: str, credential: Credential | None) -> Pulled:
-        """The newest of that name, or the one that is here when no registry has it."""
+        """The newest of that name, or the one that is here when its registry does not give it.
+        The name says which registry that is."""
         ...
 
     def image_id(self, image: str) -> str: ...
+
+    def architecture(self) -> str:
+        """Of the machine, in the engine's word: amd64, arm64."""
+        ...
+
+    def load(self, archive: IO[bytes]) -> None:
+        """Take in what `docker save` wrote, compressed or not."""
+        ...
 
     def create_next(self, like: str, image: str) -> None: ...
 
@@ -59,6 +68,10 @@ class AgentEngine(MaintenanceEngine, Protocol):
     def is_healthy(self, container_id: str) -> bool: ...
 
     def is_up(self, container_id: str) -> bool: ...
+
+    def exit_code(self, container_id: str) -> int | None:
+        """None while it runs, and when it never did."""
+        ...
 
     def log_tail(self, container_id: str) -> str: ...
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent import clock
-from agent.errors import AgentError, StepFailed
+from agent.errors import AgentError, NotFound, StepFailed
 from agent.overseer.decide import after, decide, pause_seconds
 from agent.overseer.order import Order
+from agent.overseer.port import Pulled
+from agent.overseer.source import Source, source_of
 from agent.overseer.spawn import difference
 from agent.overseer.world import AGENT_NAME, PREVIOUS_NAME, Act, AgentContainer, Memory, World
+from agent.protocol.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +39,8 @@ class Pace:
 
 class Overseer:
     """`wanted` asks the server for its order anew, None when nobody knows; `login` for what opens
-    the image's registry; `tell` gets one sentence about each failure, empty when all is well, and
+    the image's registry; `load` brings an image that no registry has from the server, and returns
+    why it could not; `tell` gets one sentence about each failure, empty when all is well, and
     the number of the order that it is about."""
 
     def __init__(
@@ -46,12 +50,14 @@ class Overseer:
         own_id: str,
         wanted: Callable[[], Order | None],
         login: Callable[[str], Credential | None],
+        load: Callable[[str], str],
         tell: Callable[[str, str, int], None],
         pace: Pace,
     ) -> None:
         self._engine = engine
         self._wanted = wanted
         self._login = login
+        self._load = load
         self._tell = tell
         self._pace = pace
         self._memory = Memory(own_id=own_id)
@@ -139,16 +145,29 @@ class Overseer:
     def _pull(self, current: AgentContainer) -> None:
         self._order = self._wanted() or self._order
         self._image = self._order.image or current.image
-        pulled = self._engine.pull(self._image, self._login(self._image))
+        pulled = self._fetched(self._image)
         self._image_id = pulled.image_id
         own = self._engine.describe(current.id)
         is_there = own.image_id == pulled.image_id and not difference(own, self._order.image)
         if self._order.number and is_there and pulled.problem:
             raise StepFailed(
-                f"The image {self._image} could not be pulled, and the agent runs the one that is "
-                f"here already: {pulled.problem}"
+                f"The image {self._image} could not be fetched, and the agent runs the one that "
+                f"is here already: {pulled.problem}"
             )
         self._memory = replace(self._memory, fulfilled=bool(self._order.number) and is_there)
+
+    def _fetched(self, image: str) -> Pulled:
+        source = source_of(image)
+        if source is Source.REGISTRY:
+            return self._engine.pull(image, self._login(image))
+        problem = self._load(image) if source is Source.SERVER else ""
+        try:
+            found = self._engine.image_id(image)
+        except NotFound:
+            raise NotFound(f"The image {image} is not on this host. {problem}".strip()) from None
+        if problem:
+            log.warning("the image that is here is used: %s", problem)
+        return Pulled(image_id=found, problem=problem)
 
     def _create_current(self, like: str) -> None:
         """Only what was proved: a name may mean another image by now."""
@@ -162,10 +181,18 @@ class Overseer:
         while not self._engine.is_healthy(container.id):
             over = ends and not self._engine.is_up(container.id)
             if over or self._pace.now() >= deadline:
-                tail = self._engine.log_tail(container.id)
-                how = "ended" if over else f"is not healthy after {self._pace.patience:g} seconds"
-                raise StepFailed(f"The new agent ({self._image}) {how}. Its log ends: {tail}")
+                raise StepFailed(self._failure_of(container.id, is_over=over))
             self._pace.sleep(self._pace.look)
+
+    def _failure_of(self, container_id: str, *, is_over: bool) -> str:
+        """What became of a new agent: its exit code, and its last lines."""
+        code = self._engine.exit_code(container_id)
+        tail = redacted(self._engine.log_tail(container_id))
+        how = "" if is_over else f" is not healthy after {self._pace.patience:g} seconds"
+        if code is not None:
+            how += f"{' and' if how else ''} ended with exit code {code}"
+        lines = f" Its last lines: {tail}" if tail else " It wrote nothing."
+        return f"The new agent ({self._image}){how or ' ended'}.{lines}"
 
     def _pause(self) -> None:
         scale = self._pace.first_pause / pause_seconds(1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.diff.images import credential_for
 from agent.errors import AgentError
+from agent.overseer.archive import load_from_server
 from agent.overseer.order import Order, order_in
 from agent.server.http import HttpServer
 from agent.store.document import load_document, read_document
@@ -16,6 +17,7 @@ from agent.store.token import StoredToken
 if TYPE_CHECKING:
     from agent.config import Config
     from agent.engine_requests import Credential
+    from agent.overseer.port import AgentEngine
     from agent.protocol.state import HostState
 
 
@@ -31,14 +33,29 @@ def agent_login(config: Config, image: str) -> Credential | None:
     return credential_for(image, state.agent_credential) if state else None
 
 
+def load_agent(config: Config, engine: AgentEngine, image: str) -> str:
+    """Load the image from the server; why that was not possible, or empty."""
+    server = _server(config)
+    if server is None:
+        return "Without the agent's identity the server cannot be asked for it."
+    return load_from_server(server, engine, image=image, state_dir=config.state_dir)
+
+
 def _state(config: Config) -> HostState | None:
     """Without a server the last good document tells."""
     try:
         identity = load_identity(config.state_dir)
-        if identity is not None:
-            token = StoredToken(config.state_dir, identity, writes=False)
-            server = HttpServer(config.server_url, token=token, plain_http=config.plain_http)
+        server = _server(config)
+        if identity is not None and server is not None:
             return read_document(server.check().body, host_id=identity.host_id)
     except AgentError:
         pass
     return load_document(config.state_dir)
+
+
+def _server(config: Config) -> HttpServer | None:
+    identity = load_identity(config.state_dir)
+    if identity is None:
+        return None
+    token = StoredToken(config.state_dir, identity, writes=False)
+    return HttpServer(config.server_url, token=token, plain_http=config.plain_http)

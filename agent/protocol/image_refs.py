@@ -160,10 +160,12 @@ def server_of(text: str) -> str:
     return ref.server if ref else ""
 
 
-def spells_server(text: str) -> bool:
-    """True if the text itself names the server; otherwise engines take Docker Hub's."""
+def names_registry(text: str) -> bool:
+    """True for a name that says itself which registry it is from. Engines take any other one for
+    Docker Hub's, where it may be anybody's."""
+    ref = find(text)
     first, slash, _ = text.partition("/")
-    return bool(slash) and _is_server_part(first)
+    return ref is not None and (ref.server != DOCKER_HUB or (bool(slash) and first in _HUB_NAMES))
 
 
 def is_same_image(one: str, other: str) -> bool:
@@ -208,6 +210,11 @@ def is_same_server(one: str, other: str) -> bool:
     return bool(one) and server_key(one) == server_key(other)
 
 
+def api_server(server: str) -> str:
+    """Where the registry's API is: Docker Hub's is at another name than its images'."""
+    return HUB_API if server == DOCKER_HUB else server
+
+
 def credential_fits(ref: str, server: str) -> bool:
     """True only if `server`, which a credential is for, is the one that `ref` is fetched from."""
     return is_same_server(server_of(ref), server)
@@ -216,16 +223,12 @@ def credential_fits(ref: str, server: str) -> bool:
 def _split_server(text: str) -> tuple[str, str]:
     """Before anything is checked: the rest may hold tag and digest."""
     first, slash, rest = text.partition("/")
-    if not slash or not _is_server_part(first):
+    is_named = "." in first or ":" in first or first == "localhost" or first != first.lower()
+    if not slash or not is_named:
         first, rest = DOCKER_HUB, text
     if first in _HUB_NAMES:
         return DOCKER_HUB, rest if "/" in rest else f"library/{rest}"
     return first, rest
-
-
-def _is_server_part(first: str) -> bool:
-    """What the grammar takes for a server in front of the first slash."""
-    return "." in first or ":" in first or first == "localhost" or first != first.lower()
 
 
 def _wrong(text: str, why: str) -> InvalidReferenceError:

@@ -6,6 +6,8 @@ import hashlib
 import hmac
 from typing import Final
 
+from agent.protocol import image_refs
+
 LABEL_MANAGED: Final = "trailer.managed"
 LABEL_HOST: Final = "trailer.host"
 LABEL_WORKSPACE: Final = "trailer.workspace"
@@ -38,6 +40,12 @@ RESERVED_LABEL_PREFIXES: Final = ("trailer.", "traefik.")
 def agent_image_name(version: str) -> str:
     """What the agent's image is called where no registry has it."""
     return f"{LOCAL_REGISTRY}/agent:{version}"
+
+
+def is_pulled(image: str) -> bool:
+    """True for a name that says which registry it is from. An engine takes any other one for
+    Docker Hub's, where it may be anybody's, and an agent is root on its host."""
+    return image_refs.names_registry(image) and not is_local_name(image)
 
 
 def is_local_name(image: str) -> bool:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from agent.protocol.metrics import Metrics
 from agent.protocol.state import HostSettings
+
+# In an agent's capabilities: its overseer loads images from the server, and pulls no name that
+# does not say which registry it is from.
+AGENT_ARCHIVES: Final = "agent_archives"
 
 
 class EnrolRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,12 +143,15 @@ class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):
 
 class AgentImage(msgspec.Struct, frozen=True, kw_only=True):
     """An archive of the agent's image that the server hands out: `GET images/<digest>` has it.
-    `digest` is the SHA-256 of the archive, `architecture` the engine's word for it."""
+    `digest` is the SHA-256 of the archive, `architecture` the engine's word for it. `config` is
+    the SHA-256 of the image's configuration, which many engines use as the image's id; empty:
+    unknown."""
 
     image: str
     architecture: str
     digest: str
     size: int = 0
+    config: str = ""
 
 
 class AgentImages(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from agent import clock
-from agent.errors import Conflict, EngineError, NotFound
+from agent.errors import Conflict, EngineError, NotFound, StepFailed
 from agent.overseer.port import Pulled
+from agent.overseer.source import Source, source_of
 from agent.overseer.spawn import Self
 from agent.overseer.world import (
     AGENT_NAME,
@@ -39,6 +40,7 @@ _STOP_GRACE = 30
 _TRANSFER = 180
 _HEALTH = ["python3", "-m", "agent", "health"]
 _TAIL = 5
+_TAIL_LENGTH = 600
 _NEVER = "0001-01-01T00:00:00Z"
 
 
@@ -111,6 +113,13 @@ class DockerAgents(DockerDisk):
     def is_up(self, container_id: str) -> bool:
         return bool(self._inspect(container_id)["State"].get("Running"))
 
+    def exit_code(self, container_id: str) -> int | None:
+        state = self._inspect(container_id)["State"]
+        # One that restarts keeps the code of its newest end, but counts as running.
+        over = not state.get("Running") or state.get("Status") == "restarting"
+        started = str(state.get("StartedAt") or _NEVER) != _NEVER
+        return int(state.get("ExitCode") or 0) if over and started else None
+
     def is_healthy(self, container_id: str) -> bool:
         """Asked in the container itself: the engine's own check comes only twice a minute."""
         try:
@@ -133,14 +142,13 @@ class DockerAgents(DockerDisk):
             raw = self._engine.run(lambda api: api.logs(container_id, tail=_TAIL))
         except EngineError:
             return ""
-        return bytes(raw).decode(errors="replace").strip()[-1000:]
+        return bytes(raw).decode(errors="replace").strip()[-_TAIL_LENGTH:]
 
     # --- images -------------------------------------------------------------------------------
 
     def pull(self, image: str, credential: Credential | None) -> Pulled:
-        """A name that no registry has may be one that was built here."""
-        if image_refs.engine_id(image):
-            return Pulled(image_id=self.image_id(image))
+        if source_of(image) is not Source.REGISTRY:
+            raise StepFailed(f"{image} names no registry, so it is not pulled.")
         repository, tag = image_refs.pull_parts(image)
         client = self._engine.own_client(_TRANSFER)
         problem = ""
@@ -163,6 +171,19 @@ class DockerAgents(DockerDisk):
 
     def image_id(self, image: str) -> str:
         return str(self._engine.run(lambda api: api.inspect_image(image))["Id"])
+
+    def architecture(self) -> str:
+        return str(self._engine.run(lambda api: api.version())["Arch"])
+
+    def load(self, archive: IO[bytes]) -> None:
+        client: Any = self._engine.own_client(_TRANSFER)
+        try:
+            said = self._engine.run(lambda _: list(client.load_image(archive)), waits=True)
+        finally:
+            client.close()
+        problem = next((str(line["error"]) for line in said if line.get("error")), "")
+        if problem:
+            raise EngineError(f"The engine did not take the archive: {problem}")
 
     # --- changing -----------------------------------------------------------------------------
 

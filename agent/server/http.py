@@ -13,6 +13,7 @@ from agent.errors import LogOffsetMoved, Revoked, ServerError, ServerUnavailable
 from agent.protocol import PROTOCOL_VERSION
 from agent.protocol.report import Report, ReportReply
 from agent.protocol.session import (
+    AgentImages,
     EnrolReply,
     EnrolRequest,
     Heartbeat,
@@ -26,12 +27,13 @@ from agent.server.plain_http import PrivateHttpAdapter
 from agent.server.port import Fetched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from agent.server.port import Token
 
 _TIMEOUT = (5.0, 30.0)
 _LONGEST_WISH = 600.0
+_PIECE = 256 * 1024
 
 Message = TypeVar("Message", bound=msgspec.Struct)
 
@@ -107,6 +109,22 @@ class HttpServer:
         _check(response)
         return Fetched(body=response.content, etag=response.headers.get("ETag", ""))
 
+    def agent_images(self) -> AgentImages:
+        response = self._send("GET", "/images")
+        if response.status_code == 404:
+            # A server of an earlier version.
+            return AgentImages()
+        _check(response)
+        return _decoded(response, AgentImages)
+
+    def agent_archive(self, digest: str, *, start: int) -> tuple[int, Iterator[bytes]]:
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        response = self._send("GET", f"/images/{digest}", headers=headers, stream=True)
+        if not 200 <= response.status_code < 300:
+            with response:
+                _check(response)
+        return start if response.status_code == 206 else 0, _pieces(response)
+
     def append_log(self, build_id: str, *, epoch: int, offset: int, data: bytes) -> int:
         response = self._send(
             "POST",
@@ -170,6 +188,15 @@ class HttpServer:
                 session.mount("http://", PrivateHttpAdapter())
             self._local.session = session
         return session
+
+
+def _pieces(response: requests.Response) -> Iterator[bytes]:
+    """The body as it comes; it may be too large for the memory."""
+    try:
+        with response:
+            yield from response.iter_content(_PIECE)
+    except requests.RequestException as problem:
+        raise ServerUnavailable(f"The download broke off: {type(problem).__name__}.") from problem
 
 
 def _check(response: requests.Response) -> None:

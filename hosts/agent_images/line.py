@@ -10,8 +10,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from django.conf import settings
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -46,13 +44,13 @@ image that this line names. Nothing was loaded."; \
 docker load -q -i "$dir/agent"; {run}"""
 
 
-def image_line(token: str, image: str, *, is_local: bool) -> str:
+def image_line(token: str, image: str, *, server_url: str, is_local: bool) -> str:
     """`is_local`: an image that the host has already; its engine asks nobody for it."""
     never = ["--pull=never"] if is_local else []
-    return shlex.join([*_run_words(token), *never, image])
+    return shlex.join([*_run_words(token, server_url), *never, image])
 
 
-def archive_line(token: str, archives: Sequence[AgentArchive]) -> str:
+def archive_line(token: str, archives: Sequence[AgentArchive], *, server_url: str) -> str:
     """For a host that gets the image from this server. Words after the line are options of its
     `docker run`."""
     cases = " ".join(
@@ -60,17 +58,18 @@ def archive_line(token: str, archives: Sequence[AgentArchive]) -> str:
         for each in archives
     )
     # The same name for all: only the archive differs.
-    run = f'{shlex.join([*_run_words(token), "--pull=never"])} "$@" {archives[0].image}'
+    words = shlex.join([*_run_words(token, server_url), "--pull=never"])
+    run = f'{words} "$@" {archives[0].image}'
     script = _SCRIPT.format(
         cases=cases,
-        url=shlex.quote(f"{settings.TRAILER_PUBLIC_URL}/api/agent/v1/images"),
+        url=shlex.quote(f"{server_url}/api/agent/v1/images"),
         token=token,
         run=run,
     )
     return shlex.join(["sh", "-c", script, "trailer"])
 
 
-def _run_words(token: str) -> list[str]:
+def _run_words(token: str, server_url: str) -> list[str]:
     return [
         *("docker", "run", "-d", "--name", "trailer-agent", "--restart", "unless-stopped"),
         # The host's own network: its interfaces are the parents of macvlan networks, workspaces
@@ -81,6 +80,6 @@ def _run_words(token: str) -> list[str]:
         *("-v", "/var/run/docker.sock:/var/run/docker.sock"),
         *("-v", "trailer-agent:/var/lib/trailer"),
         *("--label", "trailer.agent=true"),
-        *("-e", f"TRAILER_SERVER_URL={settings.TRAILER_PUBLIC_URL}"),
+        *("-e", f"TRAILER_SERVER_URL={server_url}"),
         *("-e", f"TRAILER_ENROLMENT_TOKEN={token}"),
     ]

@@ -10,7 +10,7 @@ from django.conf import settings
 from agent.protocol.naming import agent_image_name
 from hosts.agent_images.line import archive_line, image_line
 from hosts.agent_images.pinned import pinned_image
-from hosts.agent_images.store import agent_archives, noted_problem
+from hosts.agent_images.store import agent_archives, is_being_made, noted_problem
 
 if TYPE_CHECKING:
     from hosts.agent_images.store import AgentArchive
@@ -25,10 +25,10 @@ class AgentOffer:
     is_local: bool = False
     archives: tuple[AgentArchive, ...] = field(default=())
 
-    def line(self, token: str) -> str:
+    def line(self, token: str, server_url: str) -> str:
         if self.archives:
-            return archive_line(token, self.archives)
-        return image_line(token, self.image, is_local=self.is_local)
+            return archive_line(token, self.archives, server_url=server_url)
+        return image_line(token, self.image, server_url=server_url, is_local=self.is_local)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -45,6 +45,12 @@ def agent_offer() -> AgentOffer:
     archives = tuple(agent_archives())
     if archives:
         return AgentOffer(image, archives=archives)
+    if is_being_made():
+        return AgentOffer(
+            image,
+            "The agent's image is being made on this server. Wait a minute, and get a new line.",
+            is_local=True,
+        )
     return AgentOffer(
         image,
         f"This server has no agent image to hand out. {noted_problem()}".strip()

@@ -53,45 +53,44 @@ class _Unknown(Exception):
 
 def pinned_image(image: str) -> Pinned:
     """The image by its digest; as it is, with a sentence, where that could not be found out."""
-    if "@sha256:" in image:
-        return Pinned(image)
-    if is_local_name(image) or image.startswith("sha256:"):
+    if is_local_name(image) or image_refs.engine_id(image):
         return Pinned(image, is_local=True)
-    if not image_refs.spells_server(image):
+    ref = image_refs.find(image)
+    if ref is None:
+        return Pinned(image, f"TRAILER_AGENT_IMAGE is no image's name: {image}", is_local=True)
+    if not image_refs.names_registry(image):
         return Pinned(
             image,
             f"TRAILER_AGENT_IMAGE names no registry, so the line runs {image} only where the "
             f"machine has it already. To have it pulled from Docker Hub, set docker.io/{image}.",
             is_local=True,
         )
+    if ref.digest:
+        return Pinned(image)
     try:
-        reference = image_refs.parse(image)
-        digest = _kept_digest(reference)
-    except image_refs.InvalidReferenceError as problem:
-        return Pinned(image, f"TRAILER_AGENT_IMAGE: {problem}", is_local=True)
+        digest = _kept_digest(ref)
     except _Unknown as reason:
         return Pinned(
             image,
             f"The line names {image} without a digest: {reason} Whoever can write this tag is "
             "root on the machine. Set TRAILER_AGENT_IMAGE to name@sha256:….",
         )
-    return Pinned(f"{reference.full_name}@{digest}")
+    return Pinned(f"{ref.full_name}@{digest}")
 
 
-def _kept_digest(reference: image_refs.Reference) -> str:
-    cache, key = caches["process"], f"agent-image:{reference}"
+def _kept_digest(ref: image_refs.Reference) -> str:
+    tag = ref.tag or "latest"
+    cache, key = caches["process"], f"agent-image:{ref.full_name}:{tag}"
     digest: str | None = cache.get(key)
     if digest is None:
-        digest = _digest(reference)
+        digest = _digest(image_refs.api_server(ref.server), ref.path, tag)
         cache.set(key, digest, _KEPT_SECONDS)
     return digest
 
 
-def _digest(reference: image_refs.Reference) -> str:
-    server, name = reference.server, reference.path
+def _digest(server: str, name: str, tag: str) -> str:
     scheme = "http" if urlsplit(f"//{server}").hostname in {"localhost", "127.0.0.1"} else "https"
-    host = image_refs.HUB_API if server == image_refs.DOCKER_HUB else server
-    url = f"{scheme}://{host}/v2/{name}/manifests/{reference.tag or 'latest'}"
+    url = f"{scheme}://{server}/v2/{name}/manifests/{tag}"
     headers = {"Accept": _MANIFESTS}
     with requests.Session() as session:
         # A netrc entry of the user who runs the server goes nowhere.

@@ -12,6 +12,7 @@ import fcntl
 import gzip
 import hashlib
 import os
+import platform
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 20
 _NOTE: Final = "problem.txt"
+_MAKING: Final = "making.lock"
+_ENGINES_WORDS: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,13 +41,15 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     architecture: str
     digest: str
+    config: str = ""
     # What it was built from, where it was built here; see trailer/standalone/agent_image.py.
     made_from: str = ""
 
 
 @dataclass(frozen=True)
 class AgentArchive:
-    """`digest`: the SHA-256 of the file, in hexadecimal."""
+    """`digest`: the SHA-256 of the file, in hexadecimal; `config`: that of the configuration in
+    it, empty when nobody wrote it down."""
 
     image: str
     version: str
@@ -52,7 +57,13 @@ class AgentArchive:
     digest: str
     size: int
     path: Path
+    config: str = ""
     made_from: str = ""
+
+    @property
+    def is_for_this_machine(self) -> bool:
+        machine = platform.machine()
+        return self.architecture == _ENGINES_WORDS.get(machine, machine)
 
 
 def data_folder() -> Path:
@@ -99,6 +110,7 @@ def archive_adopt(source: IO[bytes], *, made_from: str = "") -> AgentArchive:
             version=contents.version,
             architecture=contents.architecture,
             digest=digest,
+            config=contents.config,
             made_from=made_from,
         )
         path.chmod(0o644)
@@ -129,6 +141,32 @@ def noted_problem() -> str:
         return ""
 
 
+@contextmanager
+def making() -> Iterator[None]:
+    """While one is being made here; others wait. The lock ends with its process in any case."""
+    data_folder().mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(data_folder() / _MAKING, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_being_made() -> bool:
+    try:
+        descriptor = os.open(data_folder() / _MAKING, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _archives_in(folder: Path) -> Iterator[AgentArchive]:
     for path in sorted(folder.glob("*.json")):
         try:
@@ -148,6 +186,7 @@ def _archive(folder: Path, entry: _Entry) -> AgentArchive:
         digest=entry.digest,
         size=path.stat().st_size,
         path=path,
+        config=entry.config,
         made_from=entry.made_from,
     )
 

@@ -40,6 +40,14 @@ class MetricsInput(StrictSerializer):
     retention_days = Whole(source="metrics_retention_days", required=False)
 
 
+class EnrolmentInput(StrictSerializer):
+    server_url = OptionalText(
+        max_length=255,
+        help_text="The address at which the machine reaches this server: scheme, host and port. "
+        "Default: TRAILER_PUBLIC_URL.",
+    )
+
+
 class HostInput(StrictSerializer):
     """Nested objects are flattened into column names, as the services take them."""
 

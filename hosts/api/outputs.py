@@ -174,6 +174,15 @@ class EnrolmentOutput(serializers.Serializer[Any]):
     problem = serializers.CharField(
         help_text="What the administrator must know of the image before pasting; empty: nothing."
     )
+    server_url = serializers.CharField(help_text="Where the line lets the agent find this server.")
+    server_warning = serializers.CharField(
+        help_text="Why an agent on another machine would not find it there; empty: none is known."
+    )
+    server_answers = serializers.BooleanField(
+        allow_null=True,
+        help_text="Whether this server answered at the `server_url` that was given, asked from "
+        "itself; null: it was not asked.",
+    )
 
 
 class StepOutput(serializers.Serializer[Any]):

@@ -58,12 +58,12 @@ class HostViewSet(CapabilitiesMixin, HostMetricsMixin, ResourceViewSet[Host]):
         )
         return Response(status=204)
 
-    @extend_schema(request=NoInput, responses={201: outputs.EnrolmentOutput})
+    @extend_schema(request=inputs.EnrolmentInput, responses={201: outputs.EnrolmentOutput})
     @action(detail=True, methods=["post"])
     def enrolment(self, request: Request, pk: str) -> Response:
         """A one-time token for the host's agent, and the line to paste there."""
-        self.given(NoInput)
-        made = enrolment_create(actor=request.user, host=self.get_object())
+        given = self.given(inputs.EnrolmentInput)
+        made = enrolment_create(actor=request.user, host=self.get_object(), **given)
         return Response(outputs.EnrolmentOutput(made).data, status=201)
 
     @extend_schema(request=NoInput, responses={202: outputs.HostOutput})

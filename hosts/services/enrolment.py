@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from hosts.agent_images.offer import agent_offer
 from hosts.models import AgentToken, Enrolment, Host
+from hosts.server_address import own_address_warning, reach, read_server_url
 from hosts.services.tokens import AGENT_NAME
 from trailer import policy, secrets
 from trailer.audit.record import record
@@ -28,7 +30,9 @@ LIFETIME: Final = timedelta(minutes=15)
 @dataclass(frozen=True)
 class NewEnrolment:
     """Shown once; the database keeps only the token's digest. `digests`: of the archives that the
-    line loads from this server, by architecture. `problem`: what is wrong with the image."""
+    line loads from this server, by architecture. `problem`: what is wrong with the image.
+    `server_warning`: why an agent on another machine would not find this server at `server_url`;
+    `server_answers`: whether it answered there, None where nobody asked."""
 
     token: str
     expires_at: datetime
@@ -36,10 +40,16 @@ class NewEnrolment:
     image: str
     digests: dict[str, str]
     problem: str
+    server_url: str
+    server_warning: str
+    server_answers: bool | None
 
 
-def enrolment_create(*, actor: Actor, host: Host) -> NewEnrolment:
+def enrolment_create(*, actor: Actor, host: Host, server_url: str = "") -> NewEnrolment:
+    """`server_url`: the address at which that machine reaches this server, which is asked there
+    whether it is this one; default: the public one."""
     policy.require(actor, "host.modify", host)
+    url = read_server_url(server_url) if server_url else settings.TRAILER_PUBLIC_URL
     offer = agent_offer()
     token = secrets.new_token("enrol")
     now = timezone.now()
@@ -50,13 +60,20 @@ def enrolment_create(*, actor: Actor, host: Host) -> NewEnrolment:
             host=host, digest=secrets.digest(token), expires_at=now + LIFETIME, created_by=actor
         )
         record("host.enrol", host, actor=actor)
+    warning, answers = own_address_warning(url), None
+    if server_url and not warning:
+        warning = reach(url, token)
+        answers = not warning
     return NewEnrolment(
         token=token,
         expires_at=row.expires_at,
-        command=offer.line(token),
+        command=offer.line(token, url),
         image=offer.image,
         digests=offer.digests,
         problem=offer.problem,
+        server_url=url,
+        server_warning=warning,
+        server_answers=answers,
     )
 
 

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from hosts.models import Host
+from hosts.rollout import order_problem
 from hosts.services.desired import host_desired_changed
 from hosts.services.fields import HOST_COLUMNS, HostFields, check_host
 from trailer import events, policy
@@ -81,6 +82,8 @@ def host_update(
             if not changed:
                 return current
             check_host(current, changed)
+            if problem := order_problem(current, changed.get("agent_image", "")):
+                raise Invalid.field("agent_image", problem)
             if "name" in changed:
                 _check_name_is_free(current)
             # A rollout's order was for the image before.

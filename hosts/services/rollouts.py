@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from hosts.choices import RolloutHostStatus, RolloutStatus
 from hosts.models import AgentRollout, Host, RolloutHost
-from hosts.rollout import order_number, outcome, waves_of
+from hosts.rollout import order_number, order_problem, outcome, waves_of
 from hosts.services.desired import host_desired_changed
 from hosts.services.fields import check_image_reference
 from trailer import events, policy
@@ -35,6 +35,9 @@ def rollout_create(*, actor: Actor, image: str, hosts: Sequence[UUID] = ()) -> A
         raise Invalid.field(
             "hosts", "No enabled host of these has an agent in a container that could be replaced."
         )
+    problems = [problem for host in chosen if (problem := order_problem(host, image))]
+    if problems:
+        raise Invalid(problems[0], fields={"image": problems})
     try:
         with transaction.atomic():
             rollout = AgentRollout.objects.create(image=image, created_by=actor)

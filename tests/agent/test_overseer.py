@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SWAP = [
-    *("pull", "create next", "start", "remove"),
+    *("load", "create next", "start", "remove"),
     *("stop", "rename", "create current", "start", "remove"),
 ]
 
@@ -47,8 +47,17 @@ def test_a_replacement_makes_these_calls_in_this_order() -> None:
     assert new is not None
     assert new is not old
     assert new.made_by == "overseer"
-    # A private image is pulled with what the server has for its registry.
-    assert engine.logins == [LOGIN]
+    assert engine.logins == []
+
+
+def test_an_image_that_names_its_registry_is_pulled_with_what_the_server_has_for_it() -> None:
+    image = f"{LOGIN.server}/trailer/agent:2"
+    engine = a_host()
+    engine.images.add(image)
+    engine.ids[image] = "id of good"
+    oversee(engine, wanted=lambda: Order(image=image, number=7), most_pauses=1)
+    assert engine.calls[0] == "pull"
+    assert engine.logins[0] == LOGIN
 
 
 def cut_at(number: int, when: str, how: Callable[[], None]) -> Callable[[str, str], None]:
@@ -151,6 +160,18 @@ def test_a_broken_image_never_takes_over_and_is_tried_for_ever(image: str) -> No
     assert all(told)
 
 
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        ("crash", "The new agent (crash) ended with exit code 3."),
+        ("hang", "The new agent (hang) is not healthy after 120 seconds."),
+    ],
+)
+def test_a_failure_says_how_the_new_agent_ended_and_its_last_lines(image: str, said: str) -> None:
+    told = oversee(a_host(), wanted=lambda: image, most_pauses=1)
+    assert told[0] == f"{said} Its last lines: first line\nlast line"
+
+
 @pytest.mark.parametrize("image", ["crash", "hang", "mute", "absent"])
 def test_the_old_agent_works_all_the_while_a_broken_image_is_tried(image: str) -> None:
     engine = a_host()
@@ -238,7 +259,7 @@ def test_an_order_of_the_very_image_that_runs_is_fulfilled_without_a_replacement
     engine.pushed["good"] = "id of good"
     assert oversee(engine, wanted=lambda: Order(image="good", number=7)) == [""]
     assert engine.named(AGENT_NAME) is old
-    assert engine.calls == ["pull"]
+    assert engine.calls == ["load"]
     assert engine.answered == 7
 
 
@@ -247,8 +268,8 @@ def test_an_order_is_not_fulfilled_by_an_image_that_nobody_could_ask_for() -> No
     engine.add(AGENT_NAME, "good", made_by="an earlier overseer")
     engine.pushed["good"] = "id of a newer one"
     told = oversee(engine, wanted=lambda: Order(image="good", number=7), most_pauses=1)
-    assert "could not be pulled" in told[0]
-    assert "no such host" in told[0]
+    assert "could not be fetched" in told[0]
+    assert "no such archive" in told[0]
     assert engine.answered == 0
 
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from agent.protocol.report import Leftover, LeftoversReport
 from tests.browser.accessibility import serious_violations
@@ -227,6 +227,49 @@ def test_a_line_for_a_host_that_is_online_does_not_claim_to_have_worked(
     agent.beat(message="The engine is slow.")
     expect(page.locator(".page-message")).to_contain_text("The engine is slow.")
     expect(told).to_have_class("notice")
+
+
+def test_the_enrolment_dialog_names_a_useless_address_and_takes_another(
+    signed_in: Page, agent: PretendAgent, page_errors: list[str]
+) -> None:
+    page, trailer = signed_in, agent.trailer
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(f"{trailer.url}/hosts/{agent.host['id']}/")
+    page.get_by_role("button", name="Connect agent").click()
+    dialog = page.get_by_role("dialog", name="Connect the agent")
+    address = dialog.get_by_label("Address at which the machine reaches this server")
+    warning = dialog.locator("[data-enrol-warning]")
+    line = dialog.locator("[data-enrol-command]")
+    expect(address).to_have_value(trailer.url)
+    expect(warning).to_contain_text("leads an agent on another machine to that machine itself")
+    first = line.inner_text()
+    renew = dialog.get_by_role("button", name="New line")
+
+    address.fill("trailer.example.org/way")
+    renew.click()
+    expect(dialog.locator(".field-error")).to_contain_text("This is no address of a server.")
+    expect(line).to_have_text(first)
+
+    address.fill("https://trailer.example.org")
+    address.press("Enter")
+    expect(warning).to_contain_text("no request for trailer.example.org")
+    expect(line).to_contain_text("TRAILER_SERVER_URL=https://trailer.example.org")
+    expect(dialog.locator(".field-error")).to_have_count(0)
+
+    def reached(route: Route) -> None:
+        answer = route.fetch()
+        good = {"server_warning": "", "server_answers": True, "server_url": "https://good.test"}
+        route.fulfill(response=answer, json=answer.json() | good)
+
+    page.route("**/enrolment/", reached)
+    renew.click()
+    expect(dialog.locator("[data-enrol-answers]")).to_be_visible()
+    expect(warning).to_be_hidden()
+    expect(address).to_have_value("https://good.test")
+    page.unroute("**/enrolment/")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # A refused address is answered with 400, which browsers call an error.
+    assert [text for text in page_errors if "400" not in text] == []
 
 
 def test_a_restored_state_is_confirmed_on_the_hosts_page(

@@ -25,21 +25,30 @@ AGENT = "trailer-agent"
 
 
 class AgentHost:
-    """One server, one engine, and the agent's container on it."""
+    """One server, one engine, and the agent's container on it: of the tests' own image, or with
+    `image=""` of the one that the server hands out."""
 
-    def __init__(self, engine: PrivateEngine, **settings: str) -> None:
+    def __init__(
+        self,
+        engine: PrivateEngine,
+        image: str | None = None,
+        server: RunningTrailer | None = None,
+        **settings: str,
+    ) -> None:
         self.engine = engine
-        with closing(engine.client(timeout=300)) as client:
-            self.image = ensure_agent_image(client)
+        self.image = image
+        if image is None:
+            with closing(engine.client(timeout=300)) as client:
+                self.image = ensure_agent_image(client)
         self.client: docker.DockerClient = engine.client()
-        self.server = RunningTrailer(engine.url)
+        self.server = server or RunningTrailer(engine.url)
         address = f"http://{engine.host.gateway}:{self.server.port}"
         self.server.env.update(
             {
                 "TRAILER_EMBEDDED_AGENT": "0",
                 "TRAILER_BIND": f"0.0.0.0:{self.server.port}",
                 "TRAILER_PUBLIC_URL": address,
-                "TRAILER_AGENT_IMAGE": self.image,
+                "TRAILER_AGENT_IMAGE": self.image or "",
                 **settings,
             }
         )

@@ -181,7 +181,7 @@ def test_an_update_to_a_name_that_was_made_anew_replaces_the_agent(far: AgentHos
 
     refused = update()
     assert refused["status"] == "halted"
-    assert "could not be pulled" in refused["message"]
+    assert "could not be fetched" in refused["message"]
     assert far.agent().id == old.id
     text = f"FROM {agent_image.AGENT}\nLABEL trailer.newer=2\n"
     agent_image.build(far.client, NEWER, text, {})

@@ -126,6 +126,7 @@ class OverseerScene:
             own_id=f"overseer-{self._overseers}",
             wanted=lambda: Order(image=self.image),
             login=lambda image: None,
+            load=lambda image: "",
             tell=lambda image, message, order: None,
             pace=Pace(patience=15, look=0.05, slice=0.1, first_pause=0.1),
         ).run()

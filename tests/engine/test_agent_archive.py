@@ -11,13 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 from agent.version import VERSION
 from hosts.agent_images.contents import contents_of
-from tests.ground.agent_image import AGENT, ROOT, agent_files, build, ensure_agent_image
+from hosts.agent_images.store import noted_problem
+from tests.ground.agent_image import (
+    AGENT,
+    BASE,
+    ROOT,
+    agent_files,
+    build,
+    ensure_agent_image,
+    ensure_base,
+)
+from trailer.standalone.agent_image import AgentImageMaker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import docker
+    import pytest
 
+    from hosts.agent_images.store import AgentArchive
     from tests.ground.engine import PrivateEngine
 
 STAGE = "trailer-test/agent-images:1"
@@ -48,6 +60,67 @@ def config_of(client: docker.DockerClient, image: str) -> dict[str, Any]:
     config = api.inspect_image(image)["Config"]
     named = {name: config.get(name) or None for name in KEPT}
     return named | {"Env": sorted(config["Env"])}
+
+
+def made_by_a_server(
+    client: docker.DockerClient, base: str, settings: Any, folder: Path
+) -> AgentArchive:
+    """By a standalone server with this base, and loaded."""
+    settings.TRAILER_DATA_DIR, settings.TRAILER_AGENT_BASE = folder, base
+    made = AgentImageMaker().make()
+    assert made is not None, noted_problem()
+    if client.api.images(NAME):
+        client.api.remove_image(NAME, force=True)
+    client.images.load(made.path.read_bytes())
+    return made
+
+
+def test_a_standalone_server_builds_the_image_on_its_engine(
+    clean_engine: PrivateEngine, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", clean_engine.url)
+    with closing(clean_engine.client(timeout=300)) as client:
+        ensure_agent_image(client)
+        ensure_base(client)
+        try:
+            made = made_by_a_server(client, BASE, settings, tmp_path)
+            assert (made.image, noted_problem()) == (NAME, "")
+            assert config_of(client, NAME) == config_of(client, AGENT)
+            # An engine of layers: the id by which an overseer sees that it has the image.
+            assert client.images.get(NAME).id == f"sha256:{made.config}"
+        finally:
+            client.api.remove_image(NAME, force=True)
+
+
+def test_without_a_base_image_it_is_made_of_the_servers_own_python(
+    clean_engine: PrivateEngine, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    with closing(clean_engine.client(timeout=300)) as client:
+        ensure_agent_image(client)
+        made = made_by_a_server(client, "registry.invalid/python:3", settings, tmp_path)
+        try:
+            ours, other = config_of(client, NAME), config_of(client, AGENT)
+            assert set(other.pop("Env")) - set(ours.pop("Env")) <= {
+                "PATH=/usr/local/bin:/bin",
+                "PYTHONPATH=/usr/local/lib/packages",
+            }
+            assert ours == other
+            assert client.images.get(NAME).id == f"sha256:{made.config}"
+            # Certificates where the realtime socket looks for them, and all modules of the agent.
+            checks = (
+                "import ssl, pkgutil, importlib, agent;"
+                "assert ssl.create_default_context().get_ca_certs();"
+                "[importlib.import_module(m.name) for m in"
+                " pkgutil.walk_packages(agent.__path__, 'agent.') if '__main__' not in m.name];"
+                "print('fine')"
+            )
+            said = client.containers.run(
+                NAME, ["-c", checks], entrypoint="python3", network_mode="none", remove=True
+            )
+            assert said.decode().strip() == "fine"
+        finally:
+            client.api.remove_image(NAME, force=True)
 
 
 def test_the_servers_image_holds_an_agent_like_the_one_of_its_own_dockerfile(

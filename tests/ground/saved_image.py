@@ -19,8 +19,9 @@ def saved_image(
     system: str = "linux",
     layer: bytes = b"files",
     packed: bool = False,
+    index: list[str] | None = None,
 ) -> bytes:
-    """The manifest comes last, as the engine writes it."""
+    """The manifest comes last, as engines write it; `index`: names as newer ones add them."""
     config: dict[str, Any] = {
         "architecture": architecture,
         "os": system,
@@ -33,11 +34,14 @@ def saved_image(
             "Layers": ["layer.tar"],
         }
     ]
+    rows = [{"annotations": {"io.containerd.image.name": name}} for name in index or ()]
+    further = [("index.json", json.dumps({"manifests": rows}).encode())] if index else []
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, body in (
             ("layer.tar", layer),
             ("config.json", json.dumps(config).encode()),
+            *further,
             ("manifest.json", json.dumps(manifest).encode()),
         ):
             entry = tarfile.TarInfo(name)

@@ -77,6 +77,8 @@ class RunningTrailer:
             "TRAILER_ADMIN_USERNAME": USERNAME,
             "TRAILER_ADMIN_PASSWORD": PASSWORD,
             "DOCKER_HOST": self.docker_host,
+            # No test but its own needs the image, which takes seconds of a core.
+            "TRAILER_AGENT_BASE": "",
             "PYTHONUNBUFFERED": "1",
         }
         # Settings of whoever runs the tests must not reach the server under test.

@@ -93,7 +93,8 @@ def test_what_came_with_the_server_gives_way_to_what_was_put_in(
         (saved_image(["busybox:latest"]), "named busybox:latest"),
         (saved_image([]), "named nothing"),
         # Loading it would give a name of the host's own another meaning.
-        (saved_image([AGENT_NAME, "postgres:17"]), "named trailer.invalid.*, postgres:17"),
+        (saved_image([AGENT_NAME, "postgres:17"]), "named postgres:17, trailer.invalid"),
+        (saved_image(index=["postgres:17"]), "named postgres:17, trailer.invalid"),
         (saved_image(version="0.0.1"), "version 0.0.1"),
         (saved_image(system="windows"), "windows/amd64"),
         (saved_image(architecture="../../etc"), "linux/../../etc"),

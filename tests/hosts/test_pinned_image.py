@@ -120,14 +120,14 @@ def test_an_image_that_has_a_digest_is_taken_as_it_is() -> None:
     assert pinned_image(image) == Pinned(image)
 
 
-@pytest.mark.parametrize("image", ["trailer/agent:latest", "agent"])
+@pytest.mark.parametrize("image", ["trailer/agent:latest", "agent", f"trailer/agent@{DIGEST}"])
 def test_a_name_without_a_registry_is_run_only_where_it_is_already(
     image: str, settings: Any
 ) -> None:
     """Docker would ask Docker Hub, where the name is anybody's."""
     settings.TRAILER_AGENT_IMAGE = image
     offer = agent_offer()
-    assert offer.line("token").endswith(f"--pull=never {image}")
+    assert offer.line("token", "https://trailer.invalid").endswith(f"--pull=never {image}")
     assert f"docker.io/{image}" in offer.problem
 
 
@@ -136,7 +136,12 @@ def test_an_image_that_was_built_on_the_host_needs_no_digest(image: str, setting
     settings.TRAILER_AGENT_IMAGE = image
     offer = agent_offer()
     assert offer.problem == ""
-    assert offer.line("token").endswith(f"--pull=never {image}")
+    assert offer.line("token", "https://trailer.invalid").endswith(f"--pull=never {image}")
+
+
+def test_a_setting_that_is_no_image_is_said(settings: Any) -> None:
+    settings.TRAILER_AGENT_IMAGE = "My Agent"
+    assert "no image's name" in agent_offer().problem
 
 
 def test_an_update_suggests_the_setting_by_its_name(settings: Any) -> None:

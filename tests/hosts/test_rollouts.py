@@ -212,3 +212,31 @@ def test_the_api_starts_and_shows_a_rollout_to_admins_alone(fleet: list[Host], a
     assert client.post("/api/v1/agent-rollouts/stop/").status_code == 202
     stranger = api_client(make_user("stan"))
     assert stranger.get("/api/v1/agent-rollouts/").status_code == 403
+
+
+@pytest.mark.parametrize("image", ["trailer/agent:2", "agent", "trailer.invalid/agent:2"])
+def test_an_agent_that_would_ask_docker_hub_is_ordered_no_name_that_may_be_anybodys(
+    fleet: list[Host], admin: Any, image: str
+) -> None:
+    """Agents of earlier versions say what they can do, and this is not among it."""
+    Host.objects.filter(name="h3").update(capabilities=["pull"])
+    Host.objects.exclude(name="h3").update(capabilities=["pull", "agent_archives"])
+    with pytest.raises(Invalid) as caught:
+        rollout_create(actor=admin, image=image)
+    [problem] = caught.value.fields["image"]
+    assert "The agent of h3 is of an earlier version" in problem
+    assert not AgentRollout.objects.exists()
+    old, new = Host.objects.get(name="h3"), Host.objects.get(name="h4")
+    body = {"agent_image": image}
+    client = api_client(admin)
+    assert "h3" in client.patch(f"/api/v1/hosts/{old.pk}/", body, format="json").json()["message"]
+    assert client.patch(f"/api/v1/hosts/{new.pk}/", body, format="json").status_code == 200
+    assert rollout_create(actor=admin, image=image, hosts=[new.pk]).status == "running"
+
+
+@pytest.mark.parametrize("image", [NEW, "registry.example.org/agent:2", f"sha256:{'a' * 64}"])
+def test_an_earlier_agent_is_ordered_an_image_whose_name_says_where_it_is(
+    fleet: list[Host], admin: Any, image: str
+) -> None:
+    Host.objects.update(capabilities=["pull"])
+    assert rollout_create(actor=admin, image=image).status == "running"

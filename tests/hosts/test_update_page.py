@@ -10,7 +10,7 @@ from hosts.models import Cycle, Host
 from hosts.services.hosts import host_confirm_state
 from hosts.services.restored import hosts_hold_after_restore
 from hosts.services.rollouts import rollout_create
-from tests.factories import make_admin, make_host, make_user
+from tests.factories import api_client, make_admin, make_host, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +43,15 @@ def test_a_hosts_page_says_why_its_agent_was_not_replaced() -> None:
     host = make_host("north", update_image="trailer/agent:2", update_message="It ended.")
     shown = page(make_admin("root"), f"/hosts/{host.pk}/")
     assert 'data-notice="update"' in shown
-    assert "It ended." in shown
+    assert shown.count("It ended.") == 1
+    body = api_client(make_admin("rose")).get(f"/api/v1/hosts/{host.pk}/").json()
+    assert body["message"] == "The agent could not be replaced by trailer/agent:2: It ended."
+
+
+def test_the_engines_trouble_comes_before_a_failed_replacement() -> None:
+    host = make_host("north", message="The engine hangs.", update_message="It ended.")
+    shown = page(make_admin("root"), f"/hosts/{host.pk}/")
+    assert ("The engine hangs." in shown, shown.count("It ended.")) == (True, 1)
 
 
 def test_a_restored_host_asks_an_admin_to_confirm() -> None:

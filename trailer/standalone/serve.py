@@ -18,6 +18,7 @@ from twisted.internet.threads import deferToThread
 from trailer.asgi import application
 from trailer.celery import app as celery_app
 from trailer.pacing import FOR_EVER, HANDSHAKE_SECONDS, PacedServer
+from trailer.standalone.agent_image import AgentImageMaker
 from trailer.standalone.agent_process import AgentProcess
 from trailer.standalone.bootstrap import agent_state_dir, ensure_identity, ensure_local_host
 from trailer.standalone.jobs import EmbeddedJobs
@@ -51,8 +52,11 @@ def serve(say: Callable[[str], None]) -> None:
     jobs = EmbeddedJobs(celery_app, data_dir=settings.TRAILER_DATA_DIR)
     agent = _agent(address, port) if settings.TRAILER_EMBEDDED_AGENT else None
 
+    maker = AgentImageMaker()
+
     def ready() -> None:
         jobs.start()
+        maker.start()
         if agent is not None:
             agent.start()
         say(f"Trailer answers at {settings.TRAILER_PUBLIC_URL} (Ctrl-C to stop)")
@@ -69,7 +73,7 @@ def serve(say: Callable[[str], None]) -> None:
     )
     # Within the loop, which does not run yet.
     core: Any = reactor
-    core.callLater(0, _stop_on_signals, core, [part for part in (agent, jobs) if part])
+    core.callLater(0, _stop_on_signals, core, [part for part in (agent, jobs, maker) if part])
     server.run()
     if not server.listening_addresses:
         raise _cant_listen()
@@ -82,7 +86,9 @@ def _cant_listen() -> CommandError:
     )
 
 
-def _stop_on_signals(core: Any, parts: list[AgentProcess | EmbeddedJobs]) -> None:
+def _stop_on_signals(
+    core: Any, parts: list[AgentProcess | EmbeddedJobs | AgentImageMaker]
+) -> None:
     """First the parts, while everything is still answered: the agent's last reports arrive, and no
     job waits for a loop that is gone. The web server, told to stop, drops requests under way
     without a word, and an agent that waits for such an answer would not end."""

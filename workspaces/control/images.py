@@ -35,7 +35,11 @@ def listing(request: HttpRequest) -> HttpResponse:
     _require_reader(request)
     images = tuple(
         AgentImage(
-            image=each.image, architecture=each.architecture, digest=each.digest, size=each.size
+            image=each.image,
+            architecture=each.architecture,
+            digest=each.digest,
+            size=each.size,
+            config=each.config,
         )
         for each in agent_archives()
     )
