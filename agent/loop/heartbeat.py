@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent.metrics.gpu_shelf import GpuShelf
     from agent.metrics.subjects import Subjects
     from agent.protocol.metrics import Metrics
+    from agent.protocol.session import AddressRange
     from agent.runtime.port import Runtime
     from agent.server.port import Server
 
@@ -65,6 +66,7 @@ class HeartbeatLoop:
         on_gpus: Callable[[], None],
         update: Callable[[], Update] = Update,
         guard: Callable[[], GuardState] = GuardState,
+        addresses: Callable[[], tuple[AddressRange, ...] | None] = lambda: None,
     ) -> None:
         self._server = server
         self._session = session
@@ -74,6 +76,7 @@ class HeartbeatLoop:
         self._on_settings = on_settings
         self._update = update
         self._guard = guard
+        self._addresses = addresses
         reader = GpuReader()
         self._shelf = gpus
         self._on_gpus = on_gpus
@@ -150,6 +153,7 @@ class HeartbeatLoop:
                 update_order=update.order,
                 metadata_guard=guard.state,
                 metadata_message=guard.message,
+                address_ranges=self._addresses(),
             )
         )
         self._next_beat = reply.next_beat
