@@ -77,6 +77,7 @@ class HeartbeatLoop:
         self._update = update
         self._guard = guard
         self._addresses = addresses
+        self._has_told_addresses = False
         reader = GpuReader()
         self._shelf = gpus
         self._on_gpus = on_gpus
@@ -117,6 +118,9 @@ class HeartbeatLoop:
         while (left := begun + self._pause() - clock.monotonic()) > 0:
             if self._beat_now.wait(min(left, _LOOK_AT_SETTINGS)):
                 return
+            if not self._has_told_addresses and self._addresses() is not None:
+                # The first cycle comes after the first beat, and the server judges by these.
+                return
 
     def _pause(self) -> float:
         """The server's wish keeps agents from beating together; it never makes one silent."""
@@ -130,7 +134,7 @@ class HeartbeatLoop:
         if self._shelf.saw(facts.gpus_present):
             self._on_gpus()
         message = self._runtime.health().message or self._trouble()
-        update, guard = self._update(), self._guard()
+        update, guard, addresses = self._update(), self._guard(), self._addresses()
         reply = self._server.heartbeat(
             Heartbeat(
                 epoch=self._session.epoch(),
@@ -153,10 +157,11 @@ class HeartbeatLoop:
                 update_order=update.order,
                 metadata_guard=guard.state,
                 metadata_message=guard.message,
-                address_ranges=self._addresses(),
+                address_ranges=addresses,
             )
         )
         self._next_beat = reply.next_beat
+        self._has_told_addresses = addresses is not None
         if reply.token_due:
             self._renew_token()
         if self._target.apply_settings(reply.settings):

@@ -142,19 +142,21 @@ def test_an_agent_that_nobody_told_where_its_engine_is_sees_nothing() -> None:
 def test_the_heartbeat_tells_what_is_taken_and_a_network_on_it_is_refused(
     fake_server: FakeServer, runtime: FakeRuntime, tmp_path: Path
 ) -> None:
-    fake_server.settings = msgspec.structs.replace(fake_server.settings, heartbeat_interval=1.0)
+    """Soon after the first cycle, whatever the interval: until then the server knows nothing."""
+    fake_server.settings = msgspec.structs.replace(fake_server.settings, heartbeat_interval=3600.0)
     fake_server.desire(
         networks=(network("bad", subnet="192.168.1.0/24"), network("good", subnet="10.7.0.0/24"))
     )
     known = HostAddresses(lambda: "", read=lambda: (LAN,))
-    agent = Running(fake_server, runtime, tmp_path, addresses=known)
     pool = AddressRange(cidr="10.7.0.0/24", network="trailer-good", network_id="n-good")
+    agent = Running(fake_server, runtime, tmp_path, addresses=known)
     try:
         eventually(
-            lambda: any(b.address_ranges == (pool, LAN) for b in fake_server.book.heartbeats),
+            lambda: any(LAN in (b.address_ranges or ()) for b in fake_server.book.heartbeats),
             15,
             "not told",
         )
+        eventually(lambda: known.told() == (pool, LAN), 15, "the new network is not seen")
     finally:
         agent.stop()
     assert [n.name for n in runtime.networks.values() if "bad" in n.name] == []

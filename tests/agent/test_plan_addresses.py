@@ -124,6 +124,16 @@ def test_a_network_that_is_made_again_is_judged_without_its_own_bridge(bench: Be
     ]
 
 
+def test_the_label_that_networks_are_compared_by_holds_what_it_always_held(bench: Bench) -> None:
+    """One field more, and every network of every host would be made again."""
+    bench.cycle(wanted(subnet="10.7.0.0/24"))
+    (ours,) = (one for one in bench.runtime.networks.values() if one.name == "trailer-lan")
+    assert ours.labels["trailer.spec"] == (
+        '{"driver":"bridge","gateway":"","internal":false,"ip_range":"","parent_interface":"",'
+        '"subnet":"10.7.0.0/24"}'
+    )
+
+
 def test_what_the_engine_chooses_is_not_judged(bench: Bench) -> None:
     bench.cycle(wanted(), host_ranges=(LAN,), ranges_unseen="Nobody can tell.")
     assert made(bench) == ["trailer-lan"]
