@@ -18,6 +18,7 @@ from agent.enrolment import enrolled
 from agent.errors import AgentError, ConfigError, Superseded
 from agent.guard import table
 from agent.health import HealthFile, health_path
+from agent.host_network.addresses import HostAddresses
 from agent.logs import start_logging
 from agent.overseer.own_id import own_container_id
 from agent.overseer.run import Overseer, Pace
@@ -30,6 +31,7 @@ from agent.protocol.redaction import redacted
 from agent.runtime.docker import DockerRuntime
 from agent.runtime.docker_agent import DockerAgents
 from agent.runtime.docker_guard import find_guard
+from agent.runtime.docker_place import place_problem
 from agent.runtime.port import Look
 from agent.server.http import HttpServer
 from agent.server.plain_http import check_server_address
@@ -102,6 +104,7 @@ def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
         server=_server(config, StoredToken(config.state_dir, identity)),
         agents=DockerAgents(config.engine_environment),
         find_guard=partial(find_guard, config.engine_environment, identity),
+        addresses=_addresses(config),
     )
     if once:
         return supervisor.once()
@@ -112,6 +115,10 @@ def _work(config: Config, *, once: bool, lifeline: bool = False) -> int:
     log.info("stopped, exit code %d", code)
     logging.shutdown()
     return code
+
+
+def _addresses(config: Config) -> HostAddresses:
+    return HostAddresses(partial(place_problem, config.engine_environment))
 
 
 def _server(config: Config, token: StoredToken | None = None) -> HttpServer:
@@ -146,6 +153,7 @@ def _plan(config: Config) -> int:
     if identity is None or state is None:
         raise ConfigError("There is no state document yet: let the agent run once.")
     journal = Journal(Database(config.state_dir / "agent.sqlite3")).view()
+    addresses = _addresses(config).look()
     knows = Knowledge(
         host_id=identity.host_id,
         host_key=identity.host_key,
@@ -155,6 +163,8 @@ def _plan(config: Config) -> int:
         stopped_ids=journal.stopped_ids,
         builds=journal.builds,
         made_images=journal.made_images,
+        host_ranges=addresses.ranges,
+        ranges_unseen=addresses.unseen,
     )
     names = {naming.container_name(workspace.spec.name) for workspace in state.workspaces}
     observed = DockerRuntime(config.engine_environment).observe(

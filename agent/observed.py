@@ -73,10 +73,14 @@ class ObservedContainer:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedNetwork:
+    """`interface` is the bridge that the engine made for it on the machine, where it makes one."""
+
     id: str
     name: str
     driver: str = "bridge"
     labels: Mapping[str, str] = field(default_factory=dict)
+    subnets: tuple[str, ...] = ()
+    interface: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent import clock
 from agent.errors import AgentError, EngineError, ServerError, Superseded
 from agent.host_facts import free_bytes
+from agent.host_network.addresses import HostAddresses
 from agent.loop.assembly import make_parts
 from agent.loop.cycle import CycleLoop
 from agent.loop.digests import DigestWatch
@@ -63,6 +64,7 @@ class Supervisor:
         agents: AgentEngine | None = None,
         own_id: str | None = None,
         find_guard: Callable[[], Guard] | None = None,
+        addresses: HostAddresses | None = None,
     ) -> None:
         self._config = config
         self._stop = threading.Event()
@@ -77,6 +79,7 @@ class Supervisor:
             server=server,
             free_bytes=free_bytes,
             on_session=self._session_opened,
+            addresses=addresses or HostAddresses(),
         )
         self.cycles = CycleLoop(self.parts)
         self.poll = PollLoop(
@@ -109,6 +112,7 @@ class Supervisor:
             on_settings=self._settings_changed,
             update=self._update,
             guard=lambda: self.guard.state if self.guard else GuardState(),
+            addresses=self.parts.addresses.told,
         )
 
     def _self_watch(self, agents: AgentEngine | None, own_id: str | None) -> SelfWatch | None:
@@ -342,6 +346,8 @@ class Supervisor:
         self.parts.failures.engine_is_back()
         if self.guard is not None and self._was_engine_lost:
             self.guard.engine_returned()
+        if self._was_engine_lost:
+            self.parts.addresses.engine_returned()
         self._was_engine_lost = False
         self.parts.wake.request("engine", full=True)
         self._ask_engine()

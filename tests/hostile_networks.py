@@ -22,6 +22,7 @@ TAKEN = (
     AddressRange(cidr="172.17.0.0/16", network="bridge"),
     AddressRange(cidr="192.168.77.0/24", interface="eth4", direct=True),
     AddressRange(cidr="192.168.77.240/28", network="street"),
+    AddressRange(cidr="172.22.0.0/16", network="named", interface="lab0"),
     AddressRange(cidr="nonsense", interface="eth9", direct=True),
 )
 # Interface names of that host, as its heartbeat lists them.
@@ -133,6 +134,9 @@ REFUSED: tuple[tuple[dict[str, str], str, str], ...] = (
     (macvlan("127.0.0.0/8", "lo"), "belongs to", "parent_interface"),
     (macvlan("10.7.0.0/24", "docker0"), "belongs to", "parent_interface"),
     (macvlan("10.7.0.0/24", "br-0123456789ab"), "belongs to", "parent_interface"),
+    (macvlan("10.7.0.0/24", "docker0.5"), "belongs to", "parent_interface"),
+    (macvlan("10.7.0.0/24", "lab0"), "belongs to", "parent_interface"),
+    (macvlan("10.7.0.0/24", "lab0.5"), "belongs to", "parent_interface"),
     (macvlan("10.7.0.0/24", "eth0 eth1"), "name of an interface", "parent_interface"),
     (macvlan("10.7.0.0/24", "../eth0"), "name of an interface", "parent_interface"),
     # Gateway and range.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from agent.diff.addresses import Addresses
 from agent.diff.view import View, object_key
 from agent.engine_requests import NetworkRequest
 from agent.plan import PlanBuilder, ResourceFinding
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from agent.protocol.state import DesiredNetwork
 
 _DRIVERS = frozenset({"bridge", "macvlan"})
+# Seconds until a look whether the removal that this plan orders has happened.
+_UNTIL_REMOVED = 2.0
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,16 @@ class Ready:
 
 
 def diff_networks(view: View, plan: PlanBuilder) -> dict[str, Ready]:
+    addresses = Addresses(view)
     return {
-        network.id: _diff_network(view, plan, network)
+        network.id: _diff_network(view, plan, network, addresses)
         for network in sorted(view.desired.networks, key=lambda n: (n.name, n.id))
     }
 
 
-def _diff_network(view: View, plan: PlanBuilder, network: DesiredNetwork) -> Ready:
+def _diff_network(
+    view: View, plan: PlanBuilder, network: DesiredNetwork, addresses: Addresses
+) -> Ready:
     key = object_key(NETWORK, network.id)
     if view.is_busy(key):
         return Ready(problem=f"Waiting for network {network.name}.", waiting=True)
@@ -47,10 +53,16 @@ def _diff_network(view: View, plan: PlanBuilder, network: DesiredNetwork) -> Rea
         _remove_doubles(view, plan, network, ours[1:])
         _report(plan, network, "created", engine_id=found.id)
         return Ready(ref=Ref(id=found.id))
-    problem = _problem(view, network, found)
+    problem = _problem(view, network, found) or addresses.problem(network)
     if problem:
         _report(plan, network, "error", message=problem)
         return Ready(problem=f"Network {network.name} is not ready: {problem}")
+    if addresses.must_wait(network):
+        message = "Waiting until an earlier network with these addresses is removed."
+        _report(plan, network, "pending", message=message)
+        plan.recheck(_UNTIL_REMOVED)
+        return Ready(problem=f"Network {network.name} is not ready: {message}", waiting=True)
+    addresses.take(network)
     return _create(view, plan, network, found)
 
 

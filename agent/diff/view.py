@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ObservedState,
         ObservedVolume,
     )
+    from agent.protocol.session import AddressRange
     from agent.protocol.state import (
         DesiredImage,
         DesiredNetwork,
@@ -93,6 +94,9 @@ class Knowledge:
     disk_low: str = ""
     # Object key -> why this host's own policy refuses it.
     refused: Mapping[str, str] = field(default_factory=dict)
+    # What the machine's interfaces and routes take, and why nobody can tell, or empty.
+    host_ranges: tuple[AddressRange, ...] = ()
+    ranges_unseen: str = ""
 
 
 def object_key(kind: str, object_id: str) -> str:

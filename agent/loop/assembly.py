@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Config
+    from agent.host_network.addresses import HostAddresses
     from agent.host_policy import HostPolicy
     from agent.runtime.port import Runtime
     from agent.server.port import Server
@@ -44,6 +45,7 @@ def make_parts(
     server: Server,
     free_bytes: Callable[[str], int | None],
     on_session: Callable[[], None],
+    addresses: HostAddresses,
 ) -> Parts:
     journal, outbox = Journal(database), Outbox(database)
     reporter, failures, wake = Reporter(outbox), Failures(), Wake()
@@ -81,6 +83,7 @@ def make_parts(
         wake=wake,
         health=health,
         policy=policy,
+        addresses=addresses,
         has_kvm=has_kvm(),
     )
 

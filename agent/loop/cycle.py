@@ -12,8 +12,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from agent import clock
+from agent.diff.addresses import taken_addresses
 from agent.diff.images import asked_to_end
-from agent.diff.view import Knowledge
+from agent.diff.view import Knowledge, View
 from agent.diff.workspaces import STUCK_AFTER
 from agent.errors import AgentError, EngineError
 from agent.loop.watch import CycleWatcher
@@ -109,8 +110,12 @@ class CycleLoop:
             self._could_not_look(problem, trigger=trigger, started_at=started_at)
             return None
         self._looked(full=full)
-        plan = make_plan(state, observed, knows, now=clock.utc_now())
+        now = clock.utc_now()
+        plan = make_plan(state, observed, knows, now=now)
         self._remember(state, observed, plan)
+        parts.addresses.saw(
+            taken_addresses(View(desired=state, observed=observed, knows=knows, now=now))
+        )
         if gone := knows.pulled.keys() - {image.id for image in observed.images}:
             parts.journal.pulls_gone(gone)
         adopted = frozenset(container_id for _, container_id in plan.adopted)
@@ -127,7 +132,7 @@ class CycleLoop:
 
     def _knowledge(self, state: HostState) -> Knowledge:
         parts = self._parts
-        journal = parts.journal.view()
+        journal, addresses = parts.journal.view(), parts.addresses.look()
         return Knowledge(
             host_id=parts.identity.host_id,
             host_key=parts.identity.host_key,
@@ -154,6 +159,8 @@ class CycleLoop:
             gpus=parts.gpus.present(),
             disk_low=parts.disk.message(),
             refused=parts.policy.refusals(state, resolve=os.path.realpath),
+            host_ranges=addresses.ranges,
+            ranges_unseen=addresses.unseen,
         )
 
     def _stuck(self) -> frozenset[str]:

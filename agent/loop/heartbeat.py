@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent.metrics.gpu_shelf import GpuShelf
     from agent.metrics.subjects import Subjects
     from agent.protocol.metrics import Metrics
+    from agent.protocol.session import AddressRange
     from agent.runtime.port import Runtime
     from agent.server.port import Server
 
@@ -65,6 +66,7 @@ class HeartbeatLoop:
         on_gpus: Callable[[], None],
         update: Callable[[], Update] = Update,
         guard: Callable[[], GuardState] = GuardState,
+        addresses: Callable[[], tuple[AddressRange, ...] | None] = lambda: None,
     ) -> None:
         self._server = server
         self._session = session
@@ -74,6 +76,8 @@ class HeartbeatLoop:
         self._on_settings = on_settings
         self._update = update
         self._guard = guard
+        self._addresses = addresses
+        self._has_told_addresses = False
         reader = GpuReader()
         self._shelf = gpus
         self._on_gpus = on_gpus
@@ -114,6 +118,9 @@ class HeartbeatLoop:
         while (left := begun + self._pause() - clock.monotonic()) > 0:
             if self._beat_now.wait(min(left, _LOOK_AT_SETTINGS)):
                 return
+            if not self._has_told_addresses and self._addresses() is not None:
+                # The first cycle comes after the first beat, and the server judges by these.
+                return
 
     def _pause(self) -> float:
         """The server's wish keeps agents from beating together; it never makes one silent."""
@@ -127,7 +134,7 @@ class HeartbeatLoop:
         if self._shelf.saw(facts.gpus_present):
             self._on_gpus()
         message = self._runtime.health().message or self._trouble()
-        update, guard = self._update(), self._guard()
+        update, guard, addresses = self._update(), self._guard(), self._addresses()
         reply = self._server.heartbeat(
             Heartbeat(
                 epoch=self._session.epoch(),
@@ -150,9 +157,11 @@ class HeartbeatLoop:
                 update_order=update.order,
                 metadata_guard=guard.state,
                 metadata_message=guard.message,
+                address_ranges=addresses,
             )
         )
         self._next_beat = reply.next_beat
+        self._has_told_addresses = addresses is not None
         if reply.token_due:
             self._renew_token()
         if self._target.apply_settings(reply.settings):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agent.apply.failures import Failures
     from agent.apply.reporter import Reporter
     from agent.health import HealthFile
+    from agent.host_network.addresses import HostAddresses
     from agent.host_policy import HostPolicy
     from agent.loop.session import Session
     from agent.loop.target import Target
@@ -45,6 +46,7 @@ class Parts:
     wake: Wake
     health: HealthFile
     policy: HostPolicy
+    addresses: HostAddresses
     has_kvm: bool = True
     gpus: GpuShelf = field(default_factory=GpuShelf)
     subjects: Subjects = field(default_factory=Subjects)

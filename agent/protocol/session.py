@@ -78,8 +78,8 @@ class AddressRange(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses that are in use on a host, so that no new network may have them.
 
     Either what an interface has or a route leads to (`interface`; `direct` without a gateway in
-    between), or what a network of the engine has (`network` is its name there, and `network_id`
-    Trailer's id where Trailer made it).
+    between), or what a network of the engine has (`network` is its name there, `network_id`
+    Trailer's id where Trailer made it, and `interface` the bridge that the engine made for it).
     """
 
     cidr: str

@@ -108,8 +108,8 @@ def chooses_addresses(network: Addresses) -> bool:
 def address_problems(network: Addresses, taken: Iterable[AddressRange]) -> dict[str, str]:
     """Field -> why its value may not be. `taken` are the addresses in use on the host, without
     those of the network itself."""
-    found = {}
-    if problem := _parent_problem(network.parent_interface):
+    found, taken = {}, tuple(taken)
+    if problem := _parent_problem(network.parent_interface, taken):
         found["parent_interface"] = problem
     if not network.subnet:
         for field, value in (("gateway", network.gateway), ("ip_range", network.ip_range)):
@@ -117,7 +117,7 @@ def address_problems(network: Addresses, taken: Iterable[AddressRange]) -> dict[
                 found[field] = f"Give a subnet too; {value} must lie inside it."
         return found
     subnet, problem = _read(network.subnet)
-    problem = problem or _size_problem(subnet) or _place_problem(network, subnet, tuple(taken))
+    problem = problem or _size_problem(subnet) or _place_problem(network, subnet, taken)
     if problem or subnet is None:
         found["subnet"] = problem
         return found
@@ -149,7 +149,15 @@ def is_of_use(network: IPNetwork) -> bool:
 
 
 def is_never_chosen(network: IPNetwork) -> bool:
-    return any(_is_inside(network, never) for never, _ in _NEVER)
+    return any(is_inside(network, never) for never, _ in _NEVER)
+
+
+def is_inside(inner: IPNetwork, outer: IPNetwork) -> bool:
+    if isinstance(inner, IPv4Network) and isinstance(outer, IPv4Network):
+        return inner.subnet_of(outer)
+    if isinstance(inner, IPv6Network) and isinstance(outer, IPv6Network):
+        return inner.subnet_of(outer)
+    return False
 
 
 # --- one field -----------------------------------------------------------------------------------
@@ -170,12 +178,15 @@ def _size_problem(subnet: IPNetwork | None) -> str:
     return ""
 
 
-def _parent_problem(name: str) -> str:
+def _parent_problem(name: str, taken: tuple[AddressRange, ...]) -> str:
     if not name:
         return ""
     if not _INTERFACE.fullmatch(name):
         return f"{name} is not the name of an interface."
-    if _ENGINE_INTERFACE.fullmatch(name):
+    # A part after a dot is a VLAN on that interface.
+    base = name.partition(".")[0]
+    bridges = {range_.interface for range_ in taken if range_.network}
+    if _ENGINE_INTERFACE.fullmatch(base) or bridges & {name, base} - {""}:
         return f"The interface {name} belongs to the engine or the host itself; choose another."
     return ""
 
@@ -199,7 +210,7 @@ def _range_problem(text: str, subnet: IPNetwork) -> str:
     found, problem = _read(text)
     if found is None:
         return problem
-    if not _is_inside(found, subnet):
+    if not is_inside(found, subnet):
         return f"{text} does not lie inside the subnet {subnet}."
     return ""
 
@@ -216,8 +227,8 @@ def _place_problem(
         if _overlap(subnet, never):
             return f"{subnet} holds {words}: the host's own traffic would go there. {_INSTEAD}"
     lans = tuple(_lans(network, taken))
-    in_lan = any(_is_inside(subnet, lan) for lan in lans if lan.num_addresses > 1)
-    if not in_lan and not any(_is_inside(subnet, private) for private in _PRIVATE):
+    in_lan = any(is_inside(subnet, lan) for lan in lans if lan.num_addresses > 1)
+    if not in_lan and not any(is_inside(subnet, private) for private in _PRIVATE):
         return f"{subnet} holds {_what_is_public(subnet)}. {_INSTEAD}"
     if subnet.version != 4:
         return f"Only IPv4 subnets can be chosen, which {subnet} is not. {_INSTEAD}"
@@ -276,12 +287,4 @@ def _what_is_public(subnet: IPNetwork) -> str:
 
 
 def _overlap(one: IPNetwork, other: IPNetwork) -> bool:
-    return _is_inside(one, other) or _is_inside(other, one)
-
-
-def _is_inside(inner: IPNetwork, outer: IPNetwork) -> bool:
-    if isinstance(inner, IPv4Network) and isinstance(outer, IPv4Network):
-        return inner.subnet_of(outer)
-    if isinstance(inner, IPv6Network) and isinstance(outer, IPv6Network):
-        return inner.subnet_of(outer)
-    return False
+    return is_inside(one, other) or is_inside(other, one)

@@ -18,6 +18,7 @@ from agent.protocol.session import EngineInfo
 from agent.runtime.port import ContainerStats, EngineEvent
 
 Json = Mapping[str, Any]
+_BRIDGE_NAME = "com.docker.network.bridge.name"
 
 
 def listed_container(raw: Json) -> ObservedContainer:
@@ -132,7 +133,22 @@ def network(raw: Json) -> ObservedNetwork:
         name=raw["Name"],
         driver=str(raw.get("Driver") or ""),
         labels=raw.get("Labels") or {},
+        subnets=_subnets(raw),
+        interface=bridge_name(raw),
     )
+
+
+def _subnets(raw: Json) -> tuple[str, ...]:
+    pools = (raw.get("IPAM") or {}).get("Config") or ()
+    return tuple(sorted(str(pool["Subnet"]) for pool in pools if pool.get("Subnet")))
+
+
+def bridge_name(raw: Json) -> str:
+    """Of a network with driver bridge; others have no interface of their own on the machine."""
+    if raw.get("Driver") != "bridge":
+        return ""
+    given = (raw.get("Options") or {}).get(_BRIDGE_NAME)
+    return str(given or f"br-{raw['Id'][:12]}")
 
 
 def volume(raw: Json) -> ObservedVolume:

@@ -193,7 +193,11 @@ class FakeRuntime(FakeImages, FakeSessions):
             raise Conflict(f"network with name {request.name} already exists")
         network_id = f"net-{next(self._numbers)}"
         self.networks[network_id] = ObservedNetwork(
-            id=network_id, name=request.name, driver=request.driver, labels=dict(request.labels)
+            id=network_id,
+            name=request.name,
+            driver=request.driver,
+            labels=dict(request.labels),
+            subnets=(request.subnet,) if request.subnet else (),
         )
         return network_id
 

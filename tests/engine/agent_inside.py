@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Self
 
 from agent.config import Config
+from agent.host_network.addresses import HostAddresses
 from agent.runtime.docker import DockerRuntime
 from agent.server.http import HttpServer
 from agent.store.identity import Identity
@@ -14,19 +15,30 @@ from tests.agent.fake_server import HOST_ID, HOST_KEY, TOKEN
 from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from agent.apply.executor import Execution
     from agent.loop.wake import Reasons
+    from agent.protocol.session import AddressRange
     from tests.engine.desired_host import DesiredHost
     from tests.ground.proxy import DockerApiProxy
 
 
 class AgentInside:
-    """All loops of the agent as threads of this process; `host` is what it is told to make."""
+    """All loops of the agent as threads of this process; `host` is what it is told to make, and
+    `read_ranges` what its engine's machine uses: nothing, unless a test says how to look there."""
 
-    def __init__(self, host: DesiredHost, docker_host: str, state_dir: Path) -> None:
+    def __init__(
+        self,
+        host: DesiredHost,
+        docker_host: str,
+        state_dir: Path,
+        *,
+        read_ranges: Callable[[], tuple[AddressRange, ...]] = tuple,
+    ) -> None:
         self.host = host
+        self._read_ranges = read_ranges
         self._docker_host = docker_host
         self._state_dir = state_dir
         self.supervisor = self._make()
@@ -47,6 +59,7 @@ class AgentInside:
             Identity(token=TOKEN, host_id=HOST_ID, host_key=HOST_KEY),
             runtime=DockerRuntime(config.engine_environment),
             server=HttpServer(config.server_url, token=TOKEN),
+            addresses=HostAddresses(lambda: "", read=self._read_ranges),
         )
 
     # --- life ----------------------------------------------------------------------------------

@@ -5,10 +5,18 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.utils import timezone
 
-from agent.protocol.session import EngineInfo, Gpu, Heartbeat, NetworkInterface, SessionRequest
+from agent.protocol.session import (
+    AddressRange,
+    EngineInfo,
+    Gpu,
+    Heartbeat,
+    NetworkInterface,
+    SessionRequest,
+)
 from hosts.choices import HostStatus
 from hosts.models import Host
 from hosts.selectors import host_settings
@@ -48,6 +56,19 @@ def test_every_session_gets_a_higher_epoch(host: Host) -> None:
     host.refresh_from_db()
     assert second == first + 1 == host.epoch
     assert host.agent_version == "1.2.3"
+
+
+def test_addresses_in_use_are_kept_for_as_long_as_the_session_that_told_them() -> None:
+    """An agent of another version, which opens the next one, may not tell any."""
+    host = make_host()
+    lan = AddressRange(cidr="192.168.1.0/24", interface="eth0", direct=True)
+    host_heartbeat(host, _beat(epoch=host.epoch, address_ranges=(lan,)))
+    host_heartbeat(host, _beat(epoch=host.epoch))
+    host.refresh_from_db()
+    assert host.address_ranges == [msgspec.to_builtins(lan)]
+    host_session_open(host, SessionRequest(agent_version="1.2.3", protocol=1))
+    host.refresh_from_db()
+    assert host.address_ranges is None
 
 
 def test_a_heartbeat_makes_a_host_online_and_stores_what_it_says() -> None:

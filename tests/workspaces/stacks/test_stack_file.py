@@ -246,6 +246,9 @@ def test_keys_of_compose_outside_the_subset_are_refused(key: str) -> None:
         ("networks: [front]", "there is no network front"),
         ("networks: []", "names no network"),
         ("networks: {default: {aliases: [x]}}", "aliases: is not supported"),
+        ("networks: {default: {ipv4_address: 8.8.8.8}}", "ipv4_address: is not supported"),
+        ("networks: {default: {ipv6_address: '::1'}}", "ipv6_address: is not supported"),
+        ("networks: {default: {link_local_ips: [x]}}", "link_local_ips: is not supported"),
         ("depends_on: [db]", "services.web.depends_on: there is no service db"),
         ("depends_on: {db: {condition: service_completed_successfully}}", "must be one of"),
         ("depends_on: [web]", "depends_on goes in a circle: web -> web"),
@@ -309,6 +312,15 @@ def test_a_wrong_value_is_refused_with_its_key(lines: str, expected: str) -> Non
         ),
         ("services: {web: {image: a}}\nvolumes: {d: {name: x}}", "only an external one may"),
         ("services: {web: {image: a}}\nnetworks: {d: {driver: overlay}}", "one of bridge"),
+        ("services: {web: {image: a}}\nnetworks: {d: {driver: macvlan}}", "one of bridge"),
+        (
+            "services: {web: {image: a}}\nnetworks: {d: {ipam: {config: [{subnet: 8.8.8.0/24}]}}}",
+            "networks.d.ipam: is not supported",
+        ),
+        (
+            "services: {web: {image: a}}\nnetworks: {d: {driver_opts: {parent: eth0}}}",
+            "networks.d.driver_opts: is not supported",
+        ),
         ("a: &a [*a]\nservices: *a", "must be a map"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Which addresses the machine that this process runs on uses itself."""
