@@ -35,6 +35,10 @@ class StepFailed(AgentError):
     """A step did not reach its goal although each engine call worked."""
 
 
+class RegistryRefused(AgentError):
+    """A registry that may not be asked for who named it; the engine was not asked either."""
+
+
 class GuardError(AgentError):
     """The rule against metadata addresses could not be set, looked at or removed."""
 
@@ -83,6 +87,22 @@ class AddressRefused(FetchError):
         )
         self.host = host
         self.address = address
+
+
+class NameUnknown(FetchError):
+    """The name has no address here, so nobody can say where it leads."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"The name {host} can't be resolved on this host.")
+        self.host = host
+
+
+class BadAddress(FetchError):
+    """The text is no address that can be fetched."""
+
+
+class InsecureServer(FetchError):
+    """The server did not prove who it is; nothing was sent to it."""
 
 
 class FetchCancelled(FetchError):

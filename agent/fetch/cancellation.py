@@ -5,25 +5,32 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from agent.errors import FetchCancelled, FetchError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Cancellation:
-    """One per fetch. The first reason counts; `check` raises it."""
+    """Of one fetch, or of several after each other. The first reason counts; `check` raises it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reason: FetchError | None = None
         self._sockets: list[socket.socket] = []
+        self._followers: list[Callable[[FetchError], None]] = []
 
     def cancel(self, reason: FetchError | None = None) -> None:
         with self._lock:
             if self._reason is None:
                 self._reason = reason or FetchCancelled("Cancelled.")
-            sockets = list(self._sockets)
+            reason, sockets, followers = self._reason, list(self._sockets), list(self._followers)
         for held in sockets:
             _shut(held)
+        for follower in followers:
+            follower(reason)
 
     def check(self) -> None:
         with self._lock:
@@ -39,6 +46,22 @@ class Cancellation:
     def drop(self, held: socket.socket) -> None:
         with self._lock:
             self._sockets = [other for other in self._sockets if other is not held]
+
+    def follow(self, other: Cancellation) -> None:
+        """Cancelled together with `other`, which is not cancelled by this one."""
+        other.add(self.cancel)
+
+    def leave(self, other: Cancellation) -> None:
+        other.remove(self.cancel)
+
+    def add(self, follower: Callable[[FetchError], None]) -> None:
+        with self._lock:
+            self._followers.append(follower)
+        self.check()
+
+    def remove(self, follower: Callable[[FetchError], None]) -> None:
+        with self._lock:
+            self._followers = [other for other in self._followers if other != follower]
 
 
 def _shut(held: socket.socket) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 import certifi
 import psutil
 
-from agent.errors import AddressRefused, FetchError
+from agent.errors import AddressRefused, FetchError, InsecureServer, NameUnknown
 from agent.fetch.cancellation import Cancellation
 from agent.fetch.url import Url, parse_url
 from agent.protocol.addresses import BadEntry, refused_addresses
@@ -80,7 +80,7 @@ class HttpFetcher:
         if request.authorization and not request.verify_tls:
             raise ValueError("A credential goes to a verified server only.")
         url = parse_url(request.url)
-        watch = _Watch(request.limits, cancellation or Cancellation())
+        watch = _Watch(request.limits, cancellation)
         try:
             return self._followed(request, url, watch)
         except BaseException:
@@ -140,7 +140,7 @@ class HttpFetcher:
     def _judged(self, request: Request, url: Url, watch: _Watch) -> Sequence[str]:
         found = tuple(_plain(text) for text in self._found(url, watch))
         if not found:
-            raise FetchError(f"The name {url.host} has no address.")
+            raise NameUnknown(url.host)
         try:
             refused = refused_addresses(request.allow, url.place, found, own=self._own())
         except BadEntry as problem:
@@ -163,7 +163,7 @@ class HttpFetcher:
         try:
             return looking.result()
         except OSError as problem:
-            raise FetchError(f"The name {url.host} can't be resolved on this host.") from problem
+            raise NameUnknown(url.host) from problem
 
     def _connected(
         self, request: Request, url: Url, addresses: Sequence[str], watch: _Watch
@@ -179,6 +179,9 @@ class HttpFetcher:
                 watch.heard()
                 if url.scheme == "https":
                     held = self._encrypted(request, url, held, watch)
+            except ssl.SSLCertVerificationError as failed:
+                watch.release(held)
+                raise InsecureServer(f"{url.netloc} has no certificate that fits.") from failed
             except OSError as failed:
                 watch.release(held)
                 watch.check()
@@ -302,9 +305,12 @@ class _OneConnection(http.client.HTTPConnection):
 class _Watch:
     """Cancels the fetch when it takes too long as a whole, or says nothing for too long."""
 
-    def __init__(self, limits: Limits, cancellation: Cancellation) -> None:
+    def __init__(self, limits: Limits, caller: Cancellation | None) -> None:
         self._limits = limits
-        self._cancellation = cancellation
+        self._caller = caller
+        self._cancellation = Cancellation()
+        if caller is not None:
+            self._cancellation.follow(caller)
         self._patience = Patience(total=limits.total, idle=limits.idle, on_end=self._late)
         self._patience.__enter__()
 
@@ -331,6 +337,8 @@ class _Watch:
 
     def stop(self) -> None:
         self._patience.__exit__(None, None, None)
+        if self._caller is not None:
+            self._cancellation.leave(self._caller)
 
 
 def _context(*, verify: bool) -> ssl.SSLContext:

@@ -74,8 +74,9 @@ class Answer(Protocol):
 
 class Fetcher(Protocol):
     def open(self, request: Request, cancellation: Cancellation | None = None) -> Answer:
-        """Raises AddressRefused before a byte goes to an address that is not allowed, and
-        FetchError for whatever else goes wrong on the way to an answer."""
+        """Raises AddressRefused before a byte goes to an address that is not allowed, BadAddress
+        for what is no URL, NameUnknown, InsecureServer, FetchCancelled, and FetchError for
+        whatever else goes wrong on the way to an answer. `cancellation` may serve several."""
         ...
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from agent.errors import FetchError
+from agent.errors import BadAddress
 from agent.protocol.addresses import BadHost, Place, host_name
 
 _PORTS: Final = {"https": 443, "http": 80}
@@ -42,30 +42,30 @@ class Url:
         return f"{self.scheme}://{self.netloc}{self.target}"
 
     def redirected(self, location: str) -> Url:
-        """Raises FetchError for what `parse_url` refuses."""
+        """Raises BadAddress for what `parse_url` refuses."""
         _check_characters(location)
         return parse_url(urljoin(str(self), location))
 
 
 def parse_url(text: str) -> Url:
-    """Raises FetchError with a sentence for everything that programs do not all read alike."""
+    """Raises BadAddress with a sentence for everything that programs do not all read alike."""
     _check_characters(text)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as problem:
-        raise FetchError(f"{text[:_SHOWN]} is not a URL: {problem}.") from problem
+        raise BadAddress(f"{text[:_SHOWN]} is not a URL: {problem}.") from problem
     if parts.scheme not in _PORTS:
-        raise FetchError(f"{text[:_SHOWN]} is no http or https address.")
+        raise BadAddress(f"{text[:_SHOWN]} is no http or https address.")
     if "@" in parts.netloc:
         # Not quoted: it may be a password.
-        raise FetchError("The address may not hold a user name or password.")
+        raise BadAddress("The address may not hold a user name or password.")
     if port == 0:
-        raise FetchError(f"{text[:_SHOWN]} has no valid port.")
+        raise BadAddress(f"{text[:_SHOWN]} has no valid port.")
     try:
         host = host_name(parts.hostname or "")
     except BadHost as problem:
-        raise FetchError(f"{text[:_SHOWN]} has no valid host. {problem}") from problem
+        raise BadAddress(f"{text[:_SHOWN]} has no valid host. {problem}") from problem
     target = parts.path or "/"
     if parts.query:
         target += f"?{parts.query}"
@@ -76,4 +76,4 @@ def _check_characters(text: str) -> None:
     """The parser would drop some of these without a word, and others read them as separators."""
     is_plain = text.isascii() and text.isprintable() and not set(text) & set(' \\"<>^`{|}')
     if not text or len(text) > _LONGEST or not is_plain:
-        raise FetchError("The address is empty, too long, or holds characters it may not.")
+        raise BadAddress("The address is empty, too long, or holds characters it may not.")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Config
+    from agent.fetch.registry import RegistryCheck
     from agent.host_policy import HostPolicy
     from agent.runtime.port import Runtime
     from agent.server.port import Server
@@ -42,6 +43,7 @@ def make_parts(
     *,
     runtime: Runtime,
     server: Server,
+    registries: RegistryCheck,
     free_bytes: Callable[[str], int | None],
     on_session: Callable[[], None],
 ) -> Parts:
@@ -61,6 +63,7 @@ def make_parts(
         failures=failures,
         target=target,
         disk=disk,
+        registries=registries,
         epoch=session.epoch,
         on_end=lambda: wake.request("work"),
     )

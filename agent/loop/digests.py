@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.diff.images import credential_for, digest_of
-from agent.errors import EngineError, EngineUnavailable, NotFound
+from agent.errors import EngineError, EngineUnavailable, NotFound, RegistryRefused
 from agent.plan import ImageCheck
 from agent.protocol import image_refs
+from agent.protocol.registries import rule_for
 
 if TYPE_CHECKING:
     from agent.apply.reporter import Reporter
+    from agent.fetch.registry import RegistryCheck
     from agent.loop.target import Target
     from agent.observed import ObservedImage
     from agent.protocol.state import DesiredImage, HostState
@@ -46,12 +48,19 @@ class _Watched:
 
 class DigestWatch:
     def __init__(
-        self, *, runtime: Runtime, target: Target, reporter: Reporter, works: Works
+        self,
+        *,
+        runtime: Runtime,
+        target: Target,
+        reporter: Reporter,
+        works: Works,
+        registries: RegistryCheck,
     ) -> None:
         self._runtime = runtime
         self._target = target
         self._reporter = reporter
         self._works = works
+        self._registries = registries
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
@@ -149,10 +158,14 @@ class DigestWatch:
         """Raises EngineError only when the engine itself does not answer."""
         held = self._held(image.ref)
         available = message = ""
+        state = self._target.state()
         try:
+            self._registries.reference(image.ref, rule_for(state, image) if state else None)
             available = self._runtime.registry_digest(
                 image.ref, credential_for(image.ref, image.credential)
             )
+        except RegistryRefused as problem:
+            message = f"{image.ref} stays as it is. {problem}"
         except EngineUnavailable:
             server = image_refs.server_of(image.ref)
             message = (

@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from agent.engine_requests import Credential
-from agent.errors import EngineError, EngineUnavailable
+from agent.errors import EngineError, EngineUnavailable, RegistryRefused
+from agent.protocol.registries import rule_of
 
 if TYPE_CHECKING:
     from agent.apply.reporter import Reporter
+    from agent.fetch.registry import RegistryCheck
     from agent.loop.target import Target
     from agent.protocol.state import DesiredRegistryTest
     from agent.runtime.port import Runtime
@@ -23,10 +25,13 @@ _REFUSALS = ("401", "unauthorized", "denied", "incorrect username or password")
 
 
 class RegistryTests:
-    def __init__(self, *, runtime: Runtime, target: Target, reporter: Reporter) -> None:
+    def __init__(
+        self, *, runtime: Runtime, target: Target, reporter: Reporter, registries: RegistryCheck
+    ) -> None:
         self._runtime = runtime
         self._target = target
         self._reporter = reporter
+        self._registries = registries
         self._lock = threading.Lock()
         self._begun: set[str] = set()
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="registry")
@@ -58,8 +63,12 @@ class RegistryTests:
         credential = Credential(
             server=given.server, username=given.username, password=given.password
         )
+        state = self._target.state()
         try:
+            self._registries.server(given.server, rule_of(state) if state else None)
             self._runtime.sign_in(credential)
+        except RegistryRefused as problem:
+            return str(problem)
         except EngineUnavailable as problem:
             return f"The registry {given.server} could not be asked in time. {problem}"
         except EngineError as problem:

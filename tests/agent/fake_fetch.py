@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from agent.errors import FetchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from agent.fetch.cancellation import Cancellation
@@ -50,9 +50,12 @@ class FakeFetcher:
     def __init__(self, answers: Mapping[str, FakeAnswer | FetchError] | None = None) -> None:
         self.answers = dict(answers or {})
         self.requests: list[Request] = []
+        # What happens while somebody waits for an answer.
+        self.on_open: Callable[[], None] = lambda: None
 
     def open(self, request: Request, cancellation: Cancellation | None = None) -> FakeAnswer:
         self.requests.append(request)
+        self.on_open()
         if cancellation is not None:
             cancellation.check()
         found = self.answers.get(request.url.partition("?")[0])

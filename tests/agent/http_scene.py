@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import ipaddress
 import socket
 import threading
 from collections.abc import Callable
@@ -12,7 +14,7 @@ from agent.fetch.client import HttpFetcher
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 PUBLIC = "93.184.216.34"
 OTHER_PUBLIC = "93.184.216.35"
@@ -84,7 +86,7 @@ class World:
     """Names, and which listener stands for which public address and port."""
 
     def __init__(
-        self, names: dict[str, Sequence[str]], places: dict[tuple[str, int], Listener]
+        self, names: Mapping[str, Sequence[str]], places: dict[tuple[str, int], Listener]
     ) -> None:
         self.names = names
         self.places = places
@@ -100,6 +102,9 @@ class World:
     def connect(self, held: socket.socket, address: tuple[str, int]) -> None:
         self.connected.append(address)
         stand_in = self.places.get(address)
+        if stand_in is None and not ipaddress.ip_address(address[0]).is_loopback:
+            # No test goes out.
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         held.connect(("127.0.0.1", stand_in.port) if stand_in else address)
 
     def fetcher(self, *, own: Sequence[str] = ()) -> HttpFetcher:

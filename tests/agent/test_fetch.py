@@ -310,7 +310,7 @@ def test_tls_asks_for_the_name_and_believes_nobody_else(
         world = World({"site.test": [PUBLIC], "other.test": [PUBLIC]}, {(PUBLIC, 443): server})
         with world.fetcher().open(Request(url="https://site.test/")) as answer:
             assert body_of(answer) == b"hello"
-        with pytest.raises(FetchError, match="no secure connection"):
+        with pytest.raises(FetchError, match="no certificate that fits"):
             world.fetcher().open(Request(url="https://other.test/"))
         unverified = Request(url="https://other.test/", verify_tls=False)
         with world.fetcher().open(unverified) as answer:
