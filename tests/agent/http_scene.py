@@ -24,11 +24,11 @@ Handler: TypeAlias = Callable[[socket.socket, bytes], None]
 class Listener:
     """A server on loopback: it keeps each request's head, and answers from a function."""
 
-    def __init__(self, handle: Handler) -> None:
+    def __init__(self, handle: Handler, listener: socket.socket | None = None) -> None:
         self._handle = handle
         self.heads: list[str] = []
         self.connections = 0
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = listener or socket.create_server(("127.0.0.1", 0))
         self.port = int(self._socket.getsockname()[1])
         self.context: ssl.SSLContext | None = None
         threading.Thread(target=self._run, daemon=True).start()
@@ -61,8 +61,8 @@ class Listener:
 
 
 @contextmanager
-def listening(handle: Handler) -> Iterator[Listener]:
-    found = Listener(handle)
+def listening(handle: Handler, listener: socket.socket | None = None) -> Iterator[Listener]:
+    found = Listener(handle, listener)
     try:
         yield found
     finally:
