@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote, urlencode
 
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LIMITS: Final = Limits(total=15.0, idle=5.0, size=4 * 1024 * 1024, redirects=5)
+# Engines follow ten redirects as well.
+_LIMITS: Final = Limits(total=15.0, idle=5.0, size=4 * 1024 * 1024, redirects=10)
 _ACCEPT: Final = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",
@@ -77,10 +79,15 @@ class RegistryCheck(Protocol):
         ...
 
     def reference(
-        self, ref: str, rule: RegistryRule | None, cancellation: Cancellation | None = None
+        self,
+        ref: str,
+        rule: RegistryRule | None,
+        cancellation: Cancellation | None = None,
+        *,
+        blobs: bool = True,
     ) -> None:
         """Raises RegistryRefused unless an engine may ask for this image; without a rule it may.
-        Raises FetchCancelled."""
+        Without `blobs` the engine will ask for no more than its digest. Raises FetchCancelled."""
         ...
 
 
@@ -93,10 +100,15 @@ class RegistryGate:
     def server(
         self, server: str, rule: RegistryRule | None, cancellation: Cancellation | None = None
     ) -> None:
-        self._check(server, "", "", rule, cancellation)
+        self._check(server, None, rule, cancellation)
 
     def reference(
-        self, ref: str, rule: RegistryRule | None, cancellation: Cancellation | None = None
+        self,
+        ref: str,
+        rule: RegistryRule | None,
+        cancellation: Cancellation | None = None,
+        *,
+        blobs: bool = True,
     ) -> None:
         if rule is None:
             return
@@ -104,13 +116,12 @@ class RegistryGate:
         if found is None:
             raise RegistryRefused(f"{ref[:200]} is not the reference of an image.")
         wanted = found.digest or found.tag or "latest"
-        self._check(found.server, found.path, wanted, rule, cancellation)
+        self._check(found.server, _Wanted(found.path, wanted, blobs), rule, cancellation)
 
     def _check(
         self,
         server: str,
-        path: str,
-        wanted: str,
+        wanted: _Wanted | None,
         rule: RegistryRule | None,
         cancellation: Cancellation | None,
     ) -> None:
@@ -122,9 +133,9 @@ class RegistryGate:
             return
         # As an engine does where it takes the registry for insecure.
         for scheme in ("https", "http"):
-            visit = _Visit(self._fetcher, f"{scheme}://{server}", path, rule, cancellation)
+            visit = _Visit(self._fetcher, f"{scheme}://{server}", wanted, rule, cancellation)
             try:
-                visit.ask(wanted)
+                visit.ask()
             except (AddressRefused, BadAddress, NameUnknown) as problem:
                 raise RegistryRefused(_sentence(server, problem)) from problem
             except FetchCancelled:
@@ -135,6 +146,14 @@ class RegistryGate:
                 return
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    path: str
+    # A tag or a digest.
+    version: str
+    blobs: bool
+
+
 class _Visit:
     """One registry over one scheme."""
 
@@ -142,59 +161,63 @@ class _Visit:
         self,
         fetcher: Fetcher,
         base: str,
-        path: str,
+        wanted: _Wanted | None,
         rule: RegistryRule,
         cancellation: Cancellation | None,
     ) -> None:
         self._fetcher = fetcher
         self._base = base
-        self._path = path
+        self._wanted = wanted
         self._rule = rule
         self._cancellation = cancellation
         self._token = ""
         self._asked: set[str] = set()
 
-    def ask(self, wanted: str) -> None:
+    def ask(self) -> None:
         """Raises what the fetcher raises for the registry itself."""
-        self._body(f"{self._base}/v2/")
-        digest = wanted if self._path else ""
+        with self._open(f"{self._base}/v2/") as answer:
+            challenge = answer.headers.get("www-authenticate", "")
+        self._take_token(challenge)
+        if self._wanted is not None:
+            self._ask_for_image(self._wanted)
+
+    def _ask_for_image(self, wanted: _Wanted) -> None:
+        repository = f"{self._base}/v2/{quote(wanted.path)}"
+        version = wanted.version
         for _ in range(_MANIFESTS_DEEP):
-            if not digest:
+            body = self._body(f"{repository}/manifests/{quote(version, safe=':')}")
+            manifest = _manifest(body)
+            if not wanted.blobs:
                 return
-            manifest = self._manifest(digest)
             if _DIGEST.fullmatch(manifest.config.digest):
-                self._body(f"{self._repository}/blobs/{manifest.config.digest}", read=False)
+                self._body(f"{repository}/blobs/{manifest.config.digest}", read=False)
                 return
-            digest = next((each.digest for each in manifest.manifests), "")
-            digest = digest if _DIGEST.fullmatch(digest) else ""
-
-    @property
-    def _repository(self) -> str:
-        return f"{self._base}/v2/{quote(self._path)}"
-
-    def _manifest(self, wanted: str) -> _Manifest:
-        body = self._body(f"{self._repository}/manifests/{quote(wanted, safe=':')}")
-        try:
-            return msgspec.json.decode(body, type=_Manifest)
-        except msgspec.MsgspecError:
-            return _Manifest()
+            version = next((each.digest for each in manifest.manifests), "")
+            if not _DIGEST.fullmatch(version):
+                return
 
     def _body(self, url: str, *, read: bool = True) -> bytes:
-        """Of a good answer; a registry that wants a token is asked again with an anonymous one."""
+        """Of a good answer; a registry that wants a token here is asked again with one."""
         for _ in range(2):
             with self._open(url, token=self._token) as answer:
                 if answer.status != 401:
                     return body_of(answer) if read and answer.status == 200 else b""
                 challenge = answer.headers.get("www-authenticate", "")
-            before, self._token = self._token, self._anonymous_token(challenge) or self._token
-            if self._token == before:
+            if not self._take_token(challenge):
                 break
         return b""
+
+    def _take_token(self, challenge: str) -> bool:
+        """True if there is a new one."""
+        token = self._anonymous_token(challenge)
+        self._token = token or self._token
+        return bool(token)
 
     def _anonymous_token(self, challenge: str) -> str:
         """Every realm is asked, whichever of them the engine would choose."""
         found = ""
-        for url in _realms(challenge, self._path):
+        path = self._wanted.path if self._wanted else ""
+        for url in _realms(challenge, path):
             if url in self._asked:
                 continue
             self._asked.add(url)
@@ -224,6 +247,13 @@ class _Visit:
             # The engine may know an authority that this process does not: only where it leads to
             # matters here, and nothing is sent to it.
             return self._fetcher.open(_unverified(request), self._cancellation)
+
+
+def _manifest(body: bytes) -> _Manifest:
+    try:
+        return msgspec.json.decode(body, type=_Manifest)
+    except msgspec.MsgspecError:
+        return _Manifest()
 
 
 def _unverified(request: Request) -> Request:

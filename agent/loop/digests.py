@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.diff.images import credential_for, digest_of
-from agent.errors import EngineError, EngineUnavailable, NotFound, RegistryRefused
+from agent.errors import (
+    EngineError,
+    EngineUnavailable,
+    FetchCancelled,
+    NotFound,
+    RegistryRefused,
+)
+from agent.fetch.cancellation import Cancellation
 from agent.plan import ImageCheck
 from agent.protocol import image_refs
 from agent.protocol.registries import rule_for
@@ -61,6 +68,7 @@ class DigestWatch:
         self._reporter = reporter
         self._works = works
         self._registries = registries
+        self._cancellation = Cancellation()
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
@@ -84,6 +92,7 @@ class DigestWatch:
             for image in self.due():
                 self._pool.submit(self._look, image)
             self._wake.wait(self._until_next())
+        self._cancellation.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # --- when ---
@@ -142,6 +151,9 @@ class DigestWatch:
         except EngineError as problem:
             log.info("image %r was not compared: %s", image.name, problem)
             again = min(_AGAIN_AFTER, interval)
+        except FetchCancelled:
+            # The agent stops.
+            return
         except Exception:
             # The thread belongs to a pool: without this line a bug would vanish in a future.
             log.exception("image %r could not be compared", image.name)
@@ -155,12 +167,14 @@ class DigestWatch:
         self._wake.set()
 
     def look(self, image: DesiredImage) -> ImageCheck:
-        """Raises EngineError only when the engine itself does not answer."""
+        """Raises EngineError only when the engine itself does not answer, and FetchCancelled when
+        the agent stops."""
         held = self._held(image.ref)
         available = message = ""
         state = self._target.state()
         try:
-            self._registries.reference(image.ref, rule_for(state, image) if state else None)
+            rule = rule_for(state, image) if state else None
+            self._registries.reference(image.ref, rule, self._cancellation, blobs=False)
             available = self._runtime.registry_digest(
                 image.ref, credential_for(image.ref, image.credential)
             )

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from agent.engine_requests import Credential
-from agent.errors import EngineError, EngineUnavailable, RegistryRefused
+from agent.errors import EngineError, EngineUnavailable, FetchCancelled, RegistryRefused
+from agent.fetch.cancellation import Cancellation
 from agent.protocol.registries import rule_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class RegistryTests:
         self._target = target
         self._reporter = reporter
         self._registries = registries
+        self._cancellation = Cancellation()
         self._lock = threading.Lock()
         self._begun: set[str] = set()
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="registry")
@@ -48,24 +50,29 @@ class RegistryTests:
             self._pool.submit(self._try, test)
 
     def shutdown(self) -> None:
+        self._cancellation.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _try(self, test: DesiredRegistryTest) -> None:
         try:
             self._reporter.registry_tested(test.id, self.why_not(test))
+        except FetchCancelled:
+            # The agent stops; the next one tries it.
+            return
         except Exception:
             # The thread belongs to a pool: without this line a bug would vanish in a future.
             log.exception("a registry credential could not be tested")
 
     def why_not(self, test: DesiredRegistryTest) -> str:
-        """Empty when the registry let the engine in."""
+        """Empty when the registry let the engine in. Raises FetchCancelled."""
         given = test.credential
         credential = Credential(
             server=given.server, username=given.username, password=given.password
         )
         state = self._target.state()
         try:
-            self._registries.server(given.server, rule_of(state) if state else None)
+            rule = rule_of(state) if state else None
+            self._registries.server(given.server, rule, self._cancellation)
             self._runtime.sign_in(credential)
         except RegistryRefused as problem:
             return str(problem)

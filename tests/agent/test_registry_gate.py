@@ -96,10 +96,42 @@ def test_registry_realm_manifest_and_first_blob_are_asked() -> None:
     assert [(each.url, each.authorization) for each in fetcher.requests] == [
         (f"{REGISTRY}/v2/", ""),
         ("https://auth.example/token?service=reg&scope=repository%3Ateam%2Fapp%3Apull", ""),
-        (f"{REGISTRY}/v2/", "Bearer anonymous"),
         (f"{REGISTRY}/v2/team/app/manifests/1", "Bearer anonymous"),
         (f"{REGISTRY}/v2/team/app/manifests/{OTHER_DIGEST}", "Bearer anonymous"),
         (f"{REGISTRY}/v2/team/app/blobs/{DIGEST}", "Bearer anonymous"),
+    ]
+
+
+def test_a_comparison_asks_for_the_manifest_and_no_more() -> None:
+    manifest = b'{"config": {"digest": "%s"}}' % DIGEST.encode()
+    fetcher = FakeFetcher(
+        {
+            f"{REGISTRY}/v2/": FakeAnswer(),
+            f"{REGISTRY}/v2/app/manifests/latest": FakeAnswer(body=manifest),
+        }
+    )
+    RegistryGate(fetcher).reference("reg.example/app", NOBODY, blobs=False)
+    assert [each.url for each in fetcher.requests] == [
+        f"{REGISTRY}/v2/",
+        f"{REGISTRY}/v2/app/manifests/latest",
+    ]
+
+
+def test_a_realm_that_only_the_image_names_is_asked_once() -> None:
+    realm = {"www-authenticate": 'Bearer realm="https://auth.example/token"'}
+    fetcher = FakeFetcher(
+        {
+            f"{REGISTRY}/v2/": FakeAnswer(),
+            f"{REGISTRY}/v2/app/manifests/latest": FakeAnswer(status=401, headers=realm),
+            "https://auth.example/token": FakeAnswer(body=b'{"token": "anonymous"}'),
+        }
+    )
+    RegistryGate(fetcher).reference("reg.example/app", NOBODY)
+    assert [(each.url.partition("?")[0], each.authorization) for each in fetcher.requests] == [
+        (f"{REGISTRY}/v2/", ""),
+        (f"{REGISTRY}/v2/app/manifests/latest", ""),
+        ("https://auth.example/token", ""),
+        (f"{REGISTRY}/v2/app/manifests/latest", "Bearer anonymous"),
     ]
 
 
