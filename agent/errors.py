@@ -35,6 +35,10 @@ class StepFailed(AgentError):
     """A step did not reach its goal although each engine call worked."""
 
 
+class RegistryRefused(AgentError):
+    """A registry that may not be asked for who named it; the engine was not asked either."""
+
+
 class GuardError(AgentError):
     """The rule against metadata addresses could not be set, looked at or removed."""
 
@@ -65,3 +69,41 @@ class Superseded(ServerError):
 
 class Revoked(ServerError):
     """The agent's token is no longer valid."""
+
+
+class FetchError(AgentError):
+    """What a user named could not be fetched; nothing is wrong with the agent or the engine."""
+
+
+class AddressRefused(FetchError):
+    """The name leads to an address to which nobody may connect on a user's behalf; nothing was
+    sent there."""
+
+    def __init__(self, host: str, address: str) -> None:
+        super().__init__(
+            f"{host} leads to {address}, which is not an address of the internet."
+            if host != address
+            else f"{host} is not an address of the internet."
+        )
+        self.host = host
+        self.address = address
+
+
+class NameUnknown(FetchError):
+    """The name has no address here, so nobody can say where it leads."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"The name {host} can't be resolved on this host.")
+        self.host = host
+
+
+class BadAddress(FetchError):
+    """The text is no address that can be fetched."""
+
+
+class InsecureServer(FetchError):
+    """The server did not prove who it is; nothing was sent to it."""
+
+
+class FetchCancelled(FetchError):
+    """The caller no longer wants it."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         NetworkRequest,
         VolumeRequest,
     )
+    from agent.protocol.registries import RegistryRule
     from agent.protocol.report import FieldChange
 
 WORKSPACE: Final = "workspace"
@@ -110,6 +111,8 @@ class PullImage(BaseStep):
     credential: Credential | None = None
     # True: an image that is already on the host will do, the registry is not asked.
     accept_present: bool = False
+    # Where its registry may be; None: whoever chose it may choose any.
+    registries: RegistryRule | None = None
 
     def detail(self) -> str:
         return self.ref
@@ -128,6 +131,8 @@ class BuildImage(BaseStep):
     push_credential: Credential | None = None
     # It was begun before and broken off: what is left of that goes first.
     resumed: bool = False
+    # Where the registries of its bases and of `push_to` may be; None: anywhere.
+    registries: RegistryRule | None = None
 
     def detail(self) -> str:
         return self.request.ref

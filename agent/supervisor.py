@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.errors import AgentError, EngineError, ServerError, Superseded
+from agent.fetch.client import HttpFetcher
+from agent.fetch.registry import RegistryGate
 from agent.host_facts import free_bytes
 from agent.host_network.addresses import HostAddresses
 from agent.loop.assembly import make_parts
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Config
+    from agent.fetch.registry import RegistryCheck
     from agent.guard.port import Guard
     from agent.overseer.port import AgentEngine
     from agent.runtime.port import EngineEvent, Runtime
@@ -65,18 +68,21 @@ class Supervisor:
         own_id: str | None = None,
         find_guard: Callable[[], Guard] | None = None,
         addresses: HostAddresses | None = None,
+        registries: RegistryCheck | None = None,
     ) -> None:
         self._config = config
         self._stop = threading.Event()
         self._exit_code = 0
         self._was_engine_lost = False
         self._database = Database(config.state_dir / "agent.sqlite3")
+        registries = registries or RegistryGate(HttpFetcher())
         self.parts = make_parts(
             config,
             identity,
             self._database,
             runtime=runtime,
             server=server,
+            registries=registries,
             free_bytes=free_bytes,
             on_session=self._session_opened,
             addresses=addresses or HostAddresses(),
@@ -97,7 +103,7 @@ class Supervisor:
         self.reports = ReportLoop(
             server=server, session=self.parts.session, outbox=self.parts.outbox
         )
-        self._watch(runtime)
+        self._watch(runtime, registries)
 
     def _heartbeat(self, runtime: Runtime, server: Server) -> HeartbeatLoop:
         return HeartbeatLoop(
@@ -179,16 +185,20 @@ class Supervisor:
             order=trouble.order,
         )
 
-    def _watch(self, runtime: Runtime) -> None:
+    def _watch(self, runtime: Runtime, registries: RegistryCheck) -> None:
         """What looks at registries, disk and engine beside the cycles."""
         self.digests = DigestWatch(
             runtime=runtime,
             target=self.parts.target,
             reporter=self.parts.reporter,
             works=self.parts.works,
+            registries=registries,
         )
         self.registries = RegistryTests(
-            runtime=runtime, target=self.parts.target, reporter=self.parts.reporter
+            runtime=runtime,
+            target=self.parts.target,
+            reporter=self.parts.reporter,
+            registries=registries,
         )
         self.room = RoomWatch(self.parts.disk, on_room=self._room_again)
         self.engine = EngineListener(

@@ -177,4 +177,5 @@ def host_settings(host: Host) -> HostSettings:
         maintenance_schedule=host.maintenance_schedule,
         maintenance=host.maintenance,
         block_metadata=host.block_metadata,
+        registry_allow=tuple(settings.TRAILER_REGISTRY_ALLOW),
     )

@@ -34,6 +34,9 @@ TRAILER_EMBEDDED_AGENT = env.bool("TRAILER_EMBEDDED_AGENT", default=True)
 TRAILER_GIT_ALLOW = env.list("TRAILER_GIT_ALLOW", default=None)
 # Seconds that reading a repository may take as a whole.
 TRAILER_GIT_TIMEOUT = env.float("TRAILER_GIT_TIMEOUT", default=60)
+# Where registries that members name may be beside the internet: hosts and networks; see
+# docs/images.md.
+TRAILER_REGISTRY_ALLOW = env.list("TRAILER_REGISTRY_ALLOW", default=[])
 # Seconds after which an agent gets a new token; 0: it keeps the one it has.
 TRAILER_AGENT_TOKEN_AGE = env.float("TRAILER_AGENT_TOKEN_AGE", default=24 * 3600)
 # Where the newest seal of the audit is written down outside the database, in the data folder or

@@ -11,6 +11,7 @@ from agent.engine_requests import BuildRequest, Credential
 from agent.plan import BuildFinding, ImageFinding, PlanBuilder
 from agent.protocol import image_refs, naming
 from agent.protocol.build_secrets import secrets_mark
+from agent.protocol.registries import rule_for
 from agent.steps import IMAGE, BuildImage, CancelBuild, ClearBuild, PullImage
 
 if TYPE_CHECKING:
@@ -178,7 +179,9 @@ def _settled_image(
     )
     usable = image.kind == "pull" and image.enabled and view.desired.settings.enabled
     if found is None and needed and usable and not held and not view.knows.disk_low:
-        plan.add(_pull(image, build_id="", cause="vanished from the engine, a workspace needs it"))
+        plan.add(
+            _pull(view, image, build_id="", cause="vanished from the engine, a workspace needs it")
+        )
 
 
 def kept_image(view: View, image: DesiredImage) -> ObservedImage | None:
@@ -199,12 +202,12 @@ def _make(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuil
     if view.knows.disk_low:
         plan.findings.append(waits_for_disk(view, image, build))
     elif image.kind == "pull":
-        plan.add(_pull(image, build_id=build.id, cause=f"build {build.number} requested"))
+        plan.add(_pull(view, image, build_id=build.id, cause=f"build {build.number} requested"))
     elif image.kind == "build":
         plan.add(_build(view, image, build))
 
 
-def _pull(image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
+def _pull(view: View, image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
     forced = image.build is not None and image.build.force
     return PullImage(
         key=object_key(IMAGE, image.id),
@@ -215,6 +218,7 @@ def _pull(image: DesiredImage, *, build_id: str, cause: str) -> PullImage:
         ref=image.ref,
         credential=credential_for(image.ref, image.credential),
         accept_present=image.update_policy == "if_missing" and not forced,
+        registries=rule_for(view.desired, image),
     )
 
 
@@ -245,6 +249,7 @@ def _build(view: View, image: DesiredImage, build: DesiredBuild) -> BuildImage:
         push_credential=credential_for(image.reference, image.credential),
         resumed=image.id in view.knows.loose_steps
         or build_record(view, image).status == "started",
+        registries=rule_for(view.desired, image),
     )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from agent.config import Config
     from agent.host_network.addresses import HostAddresses
+    from agent.fetch.registry import RegistryCheck
     from agent.host_policy import HostPolicy
     from agent.runtime.port import Runtime
     from agent.server.port import Server
@@ -43,6 +44,7 @@ def make_parts(
     *,
     runtime: Runtime,
     server: Server,
+    registries: RegistryCheck,
     free_bytes: Callable[[str], int | None],
     on_session: Callable[[], None],
     addresses: HostAddresses,
@@ -63,6 +65,7 @@ def make_parts(
         failures=failures,
         target=target,
         disk=disk,
+        registries=registries,
         epoch=session.epoch,
         on_end=lambda: wake.request("work"),
     )

@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING
 
 from agent import clock
 from agent.diff.images import credential_for, digest_of
-from agent.errors import EngineError, EngineUnavailable, NotFound
+from agent.errors import (
+    EngineError,
+    EngineUnavailable,
+    FetchCancelled,
+    NotFound,
+    RegistryRefused,
+)
+from agent.fetch.cancellation import Cancellation
 from agent.plan import ImageCheck
 from agent.protocol import image_refs
+from agent.protocol.registries import rule_for
 
 if TYPE_CHECKING:
     from agent.apply.reporter import Reporter
+    from agent.fetch.registry import RegistryCheck
     from agent.loop.target import Target
     from agent.observed import ObservedImage
     from agent.protocol.state import DesiredImage, HostState
@@ -46,12 +55,20 @@ class _Watched:
 
 class DigestWatch:
     def __init__(
-        self, *, runtime: Runtime, target: Target, reporter: Reporter, works: Works
+        self,
+        *,
+        runtime: Runtime,
+        target: Target,
+        reporter: Reporter,
+        works: Works,
+        registries: RegistryCheck,
     ) -> None:
         self._runtime = runtime
         self._target = target
         self._reporter = reporter
         self._works = works
+        self._registries = registries
+        self._cancellation = Cancellation()
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
@@ -75,6 +92,7 @@ class DigestWatch:
             for image in self.due():
                 self._pool.submit(self._look, image)
             self._wake.wait(self._until_next())
+        self._cancellation.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # --- when ---
@@ -133,6 +151,9 @@ class DigestWatch:
         except EngineError as problem:
             log.info("image %r was not compared: %s", image.name, problem)
             again = min(_AGAIN_AFTER, interval)
+        except FetchCancelled:
+            # The agent stops.
+            return
         except Exception:
             # The thread belongs to a pool: without this line a bug would vanish in a future.
             log.exception("image %r could not be compared", image.name)
@@ -146,13 +167,19 @@ class DigestWatch:
         self._wake.set()
 
     def look(self, image: DesiredImage) -> ImageCheck:
-        """Raises EngineError only when the engine itself does not answer."""
+        """Raises EngineError only when the engine itself does not answer, and FetchCancelled when
+        the agent stops."""
         held = self._held(image)
         available = message = ""
+        state = self._target.state()
         try:
+            rule = rule_for(state, image) if state else None
+            self._registries.reference(image.ref, rule, self._cancellation, blobs=False)
             available = self._runtime.registry_digest(
                 image.ref, credential_for(image.ref, image.credential)
             )
+        except RegistryRefused as problem:
+            message = f"{image.ref} stays as it is. {problem}"
         except EngineUnavailable:
             server = image_refs.server_of(image.ref)
             message = (

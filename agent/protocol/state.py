@@ -63,6 +63,9 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     # Containers must not reach a cloud's metadata addresses. None, as from older servers, orders
     # nothing: what is set stays.
     block_metadata: bool | None = None
+    # Where registries that members name may be beside the internet. None, as from older servers,
+    # judges none of them.
+    registry_allow: tuple[str, ...] | None = None
 
 
 class DesiredNetwork(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +144,8 @@ class DesiredImage(msgspec.Struct, frozen=True, kw_only=True):
     # once nothing uses or names it. None, as from older servers, orders nothing.
     keep: tuple[str, ...] | None = None
     build: DesiredBuild | None = None
+    # An administrator said what it is made from: its registries may be anywhere.
+    trusted_source: bool = False
     revision: int = 1
 
 
@@ -190,6 +195,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     prerequisites: tuple[DesiredPrerequisite, ...] = ()
     # For the agent's own image, where that is private.
     agent_credential: RegistryCredential | None = None
+    # Servers of the registries that administrators stored: they may be anywhere, for everybody.
+    trusted_registries: tuple[str, ...] = ()
 
 
 def decode_state(body: bytes) -> HostState:

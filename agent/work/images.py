@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from agent import clock
 from agent.diff.images import digest_of
-from agent.errors import AgentError, EngineError, EngineUnavailable, StepFailed
+from agent.errors import (
+    AgentError,
+    EngineError,
+    EngineUnavailable,
+    RegistryRefused,
+    StepFailed,
+)
+from agent.fetch.cancellation import Cancellation
 from agent.protocol import image_refs, naming
 from agent.protocol.bases import dockerfile_bases
 from agent.runtime.base_images import MissingBase
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.engine_requests import BuildRequest
+    from agent.fetch.registry import RegistryCheck
     from agent.observed import ObservedImage
     from agent.protocol.report import BuildStatus
     from agent.runtime.port import Output, Runtime, Stream
@@ -48,12 +56,16 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         timeout: float,
         write: Callable[[str], None],
         on_progress: Callable[[BuildStatus], None],
+        registries: RegistryCheck,
     ) -> None:
         secrets = step.request.secrets.values() if isinstance(step, BuildImage) else ()
         self._output = MaskedOutput(write, secrets)
         super().__init__(
             step, runtime, timeout=timeout, write=self._output.write, on_progress=on_progress
         )
+        self._registries = registries
+        # Ends questions to a registry, which the engine knows nothing of.
+        self._cancellation = Cancellation()
         self._lock = threading.Lock()
         self._stream: Stream[Output] | None = None
         self._next_progress = 0.0
@@ -75,6 +87,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         with self._lock:
             self._reason = self._reason or reason
             stream = self._stream
+        self._cancellation.cancel()
         if stream is not None:
             stream.close()
 
@@ -116,6 +129,8 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                 self._write(f"{problem}\n")
                 return None
             return self._ended(str(problem))
+        except RegistryRefused as problem:
+            return self._ended(str(problem), said_by_engine=False)
         except AgentError as problem:
             return self._ended(str(problem))
         if self._reason:
@@ -134,11 +149,11 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             return TRANSFER_IDLE
         return self.step.request.idle_timeout
 
-    def _ended(self, problem: str) -> BuildStatus | None:
+    def _ended(self, problem: str, *, said_by_engine: bool = True) -> BuildStatus | None:
         if self._reason == _LEAVING:
             return None
         status, message = "failed", problem
-        if not self._reason and isinstance(self.step, PullImage):
+        if not self._reason and said_by_engine and isinstance(self.step, PullImage):
             message = pull_problem(self.ref, problem)
         if self._reason == "timeout":
             message = f"Stopped after {self._timeout:g} seconds, the host's limit."
@@ -156,9 +171,12 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             return before
         self._report(0)
         if isinstance(step, PullImage):
+            self._check_registry(step.ref)
             self._follow(lambda: self._runtime.pull_image(step.ref, step.credential))
         else:
             self._check_size(step.request)
+            if step.push_to:
+                self._check_registry(step.push_to)
             if step.resumed:
                 self._runtime.remove_build_containers(step.request.mark)
             self._build(step)
@@ -206,6 +224,10 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         fits = given is not None and image_refs.credential_fits(ref, given.server)
         credential = given if fits else None
         try:
+            self._check_registry(ref)
+        except RegistryRefused as problem:
+            raise RegistryRefused(f"The base image {ref} was not fetched. {problem}") from problem
+        try:
             self._follow(lambda: self._runtime.pull_image(ref, credential), tells_progress=False)
         except EngineUnavailable:
             raise
@@ -214,9 +236,16 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                 f"The base image {ref} could not be fetched. {pull_problem(ref, str(problem))}"
             ) from problem
 
+    def _check_registry(self, ref: str) -> None:
+        """Before the engine connects to it for somebody; raises RegistryRefused."""
+        self._raise_if_cancelled()
+        self._registries.reference(ref, self.step.registries, self._cancellation)
+        self._patience.heard()
+
     def _push(self, step: BuildImage, image: ObservedImage) -> None:
         """The engine pushes only what carries the target's name: it does for that while."""
         target = step.push_to
+        self._check_registry(target)
         before = self._image(target)
         if before and step.resumed and before.labels.get(naming.LABEL_IMAGE) == step.image_id:
             # The name that a push left which was killed over it.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from agent.apply.failures import Failures
     from agent.apply.reporter import Reporter
+    from agent.fetch.registry import RegistryCheck
     from agent.loop.target import Target
     from agent.runtime.port import Runtime
     from agent.server.port import Server
@@ -55,6 +56,7 @@ class Works:
         failures: Failures,
         target: Target,
         disk: DiskBrake,
+        registries: RegistryCheck,
         epoch: Callable[[], int],
         on_end: Callable[[], None],
     ) -> None:
@@ -64,6 +66,7 @@ class Works:
         self._failures = failures
         self._target = target
         self._disk = disk
+        self._registries = registries
         self._epoch = epoch
         self._on_end = on_end
         self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
@@ -169,6 +172,7 @@ class Works:
         return ImageWork(
             step,
             self._runtime,
+            registries=self._registries,
             timeout=settings.pull_timeout if is_pull else settings.build_timeout,
             write=lambda text: self._logs.write(step.build_id, text),
             on_progress=self._progress,

@@ -14,6 +14,7 @@ from hosts.models import Host
 from hosts.services.desired import host_desired_changed, tombstone_create
 from images.choices import BuildTrigger, ImageKind
 from images.models import Image
+from images.registries import check_registries, source_chooser
 from images.selectors import check_refusal, engine_ref, newest_build
 from images.services.checks import checks_request
 from images.services.fields import (
@@ -78,6 +79,7 @@ def image_create(
         policy.require(actor, "registry.view", image.registry)
     check_image(image)
     check_sources(image)
+    check_registries(image, source_chooser(image))
     check_secrets(image, secrets)
     check_context(image)
     check_agent(host, secrets)
@@ -235,6 +237,8 @@ def _check_change(actor: Actor, image: Image, changed: set[str], secrets: Secret
     check_image(image)
     if changed & (SOURCE_COLUMNS | {"push"}):
         check_sources(image)
+        # Whoever changes what it is made from answers for all of it.
+        check_registries(image, actor if changed & SOURCE_COLUMNS else source_chooser(image))
     if secrets.is_change or changed & SOURCE_COLUMNS:
         check_secrets(image, secrets.names)
         check_agent(image.host, secrets.names)

@@ -11,11 +11,12 @@ from hosts.models import Host
 from hosts.services.desired import host_desired_changed
 from images.models import Registry
 from images.refs import normalise_server
+from images.registries import server_problem
 from images.services.registry_tests import registry_test_forget
 from images.services.retries import pulls_retry_with
 from trailer import events, policy
 from trailer.audit.record import record
-from trailer.errors import Conflict
+from trailer.errors import Conflict, Invalid
 from trailer.rows import row_lock
 from trailer.sealed import seal
 from trailer.validation import check_columns, check_string, check_text
@@ -40,14 +41,14 @@ def registry_create(
     check_string(password, field="password", limit=_PASSWORD_LIMIT)
     registry = Registry(
         owner=actor,
-        server=normalise_server(server),
+        server=_allowed_server(actor, server),
         username=username,
     )
     registry.password_token = seal(registry, "password_token", password)
     check_columns(registry, ("server", "username"))
     with transaction.atomic():
         registry.save(force_insert=True)
-        _tell_hosts(registry)
+        _tell_hosts(registry, trust=True)
         record("registry.create", registry, actor=actor)
         events.publish("registry", registry.pk)
     return registry
@@ -60,8 +61,9 @@ def registry_update(
     check_text({name: value for name, value in fields.items() if name != "password"})
     with transaction.atomic():
         current = row_lock(Registry.objects.all(), registry.pk)
-        if "server" in fields:
-            _move(current, normalise_server(fields["server"]))
+        before = current.server
+        if "server" in fields and normalise_server(fields["server"]) != before:
+            _move(current, _allowed_server(actor, fields["server"]))
         if "username" in fields:
             current.username = fields["username"]
         if "password" in fields:
@@ -71,7 +73,7 @@ def registry_update(
         registry_test_forget(current)
         current.updated_at = timezone.now()
         current.save(update_fields=["server", "username", "password_token", "updated_at"])
-        _tell_hosts(current)
+        _tell_hosts(current, trust=current.server != before)
         pulls_retry_with(current, actor)
         changed = [{"field": name, "from": None, "to": value} for name, value in fields.items()]
         record("registry.update", current, actor=actor, changes=changed)
@@ -90,15 +92,25 @@ def registry_delete(*, actor: Actor, registry: Registry) -> None:
             )
         record("registry.delete", current, actor=actor)
         events.publish("registry", current.pk, deleted=True)
-        _tell_hosts(current)
+        _tell_hosts(current, trust=True)
         current.delete()
 
 
-def _tell_hosts(registry: Registry) -> None:
+def _allowed_server(actor: Actor, text: str) -> str:
+    server = normalise_server(text)
+    if problem := server_problem(server, actor):
+        raise Invalid.field("server", problem)
+    return server
+
+
+def _tell_hosts(registry: Registry, *, trust: bool) -> None:
     """The credential travels in the state documents of the hosts that use it: for images, or for
-    the agent's own one."""
+    the agent's own one. With `trust` other servers than before are an administrator's, which
+    every host must know."""
     ids = set(registry.images.values_list("host_id", flat=True).order_by())
-    if registry.owner.is_superuser:
+    if registry.owner.is_superuser and trust:
+        ids |= set(Host.objects.values_list("pk", flat=True))
+    elif registry.owner.is_superuser:
         ids |= {host.pk for host in Host.objects.exclude(agent_image="", agent_image_running="")}
     for host_id in sorted(ids):
         host_desired_changed(host_id)

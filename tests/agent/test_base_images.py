@@ -9,12 +9,14 @@ import pytest
 
 from agent.engine_requests import BuildRequest, Credential
 from agent.errors import EngineError, NotFound
+from agent.fetch.registry import RegistryGate
 from agent.protocol.bases import Base
 from agent.protocol.triggers import triggers_problem
 from agent.runtime.base_images import MissingBase, check_bases
 from agent.runtime.fake import FakeRuntime
 from agent.steps import BuildImage
 from agent.work.images import ImageWork
+from tests.agent.fake_fetch import FakeFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +184,14 @@ def build(runtime: Runtime, dockerfile: str, **fields: Any) -> BuildStatus:
         request=BuildRequest(ref=REF, dockerfile=dockerfile, **fields),
         credential=Credential(server="reg.example", username="robot", password="p4ss"),
     )
-    work = ImageWork(step, runtime, timeout=60, write=lambda _: None, on_progress=lambda _: None)
+    work = ImageWork(
+        step,
+        runtime,
+        timeout=60,
+        write=lambda _: None,
+        on_progress=lambda _: None,
+        registries=RegistryGate(FakeFetcher()),
+    )
     ended = work.run()
     assert ended is not None
     return ended

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agent.engine_requests import BuildRequest, Credential
+from agent.fetch.registry import RegistryGate
 from agent.protocol import naming
 from agent.protocol.state import DesiredBuild, RegistryCredential
 from agent.runtime.fake import FakeRuntime
@@ -13,6 +14,7 @@ from agent.steps import BuildImage
 from agent.work.images import ImageWork
 from tests.agent.bench import Bench
 from tests.agent.documents import document
+from tests.agent.fake_fetch import FakeFetcher
 from tests.agent.test_limits import BUILT, build
 
 TARGET = "reg.example:5000/team/app:1"
@@ -31,7 +33,14 @@ def push_work(
         push_to=TARGET,
         push_credential=Credential(server="reg.example:5000", password="p", **credential),
     )
-    work = ImageWork(step, runtime, timeout=5, write=write, on_progress=lambda _: None)
+    work = ImageWork(
+        step,
+        runtime,
+        timeout=5,
+        write=write,
+        on_progress=lambda _: None,
+        registries=RegistryGate(FakeFetcher()),
+    )
     return work, step
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from agent.engine_requests import BuildRequest, Credential
 from agent.errors import EngineError
+from agent.fetch.registry import RegistryGate
 from agent.runtime.docker import DockerRuntime
 from agent.steps import BuildImage
 from agent.work.images import ImageWork
+from tests.agent.fake_fetch import FakeFetcher
 from tests.ground.images import BUSYBOX, push
 
 if TYPE_CHECKING:
@@ -56,7 +58,14 @@ def build(
         request=BuildRequest(ref=REF, dockerfile=dockerfile, **fields),
         credential=credential,
     )
-    work = ImageWork(step, runtime, timeout=60, write=lambda _: None, on_progress=lambda _: None)
+    work = ImageWork(
+        step,
+        runtime,
+        timeout=60,
+        write=lambda _: None,
+        on_progress=lambda _: None,
+        registries=RegistryGate(FakeFetcher()),
+    )
     ended = work.run()
     assert ended is not None
     return ended

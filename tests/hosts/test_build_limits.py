@@ -35,8 +35,8 @@ def test_a_host_that_was_never_changed_sends_the_protocols_defaults() -> None:
     sent = host_settings(Host(name="new"))
     # These two are the server's own addresses, not settings of the host.
     router = msgspec.structs.replace(sent.router, relay_domain="", forward_auth="")
-    # And this one is meant for hosts whose server knows it.
-    sent = msgspec.structs.replace(sent, router=router, block_metadata=None)
+    # And these are meant for hosts whose server knows them.
+    sent = msgspec.structs.replace(sent, router=router, block_metadata=None, registry_allow=None)
     assert msgspec.to_builtins(sent) == msgspec.to_builtins(HostSettings())
 
 

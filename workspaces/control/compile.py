@@ -30,6 +30,7 @@ from hosts.selectors import host_settings
 from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger, ImageKind, RegistryStatus
 from images.foreign import must_ask
 from images.models import Build, BuildSecret, Image
+from images.registries import source_chooser, trusted_servers
 from images.selectors import agent_registry, engine_ref
 from images.services.secrets import agent_problem, secret_names
 from trailer.sealed import seal, unseal
@@ -125,6 +126,7 @@ def host_state(host: Host) -> HostState:
         restored=host.state_restored,
         prerequisites=desired_prerequisites(wished),
         agent_credential=_agent_credential(host),
+        trusted_registries=trusted_servers(),
     )
 
 
@@ -200,6 +202,7 @@ def _image(row: Image, images: list[Image], host: Host, secrets: dict[str, str])
             force=asks or _is_forced(row, current),
             done=is_done,
         ),
+        trusted_source=source_chooser(row).is_admin,
         revision=row.revision,
     )
 

@@ -75,6 +75,17 @@ def test_a_repository_is_tested_before_anything_is_saved(
     assert not Stack.objects.exists()
 
 
+def test_a_registry_inside_is_told_to_a_member_before_anything_is_saved(
+    allowed: GitServer, git_server: GitServer, owner: User, admin: User
+) -> None:
+    repository = git_server.repository("source-inside")
+    text = ONE.replace("app:1", "127.0.0.1:5000/app:1")
+    repository.commit({"trailer.yml": text}, "Inside")
+    problem = check(owner, repository=repository.url).json()["problem"]
+    assert problem.startswith("The registry 127.0.0.1:5000 is not an address of the internet.")
+    assert check(admin, repository=repository.url).json()["problem"] == ""
+
+
 def test_a_file_that_can_not_be_used_is_told_apart_from_a_repository_that_can_not_be_read(
     allowed: GitServer, shop: GitRepository, owner: User
 ) -> None:

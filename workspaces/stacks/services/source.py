@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from images.registries import reference_problem
 from trailer import policy
 from trailer.sealed import unseal_mapping
 from workspaces.stacks.file.compare import diff_lines
@@ -75,10 +76,12 @@ def source_check(
         read = read_stack_file(found.text, found.file_name)
     except StackFileError as error:
         return SourceFound(checkout=found, problem=error.message)
+    images = [service.image for service in read.services]
     return SourceFound(
         checkout=found,
         services=tuple(service.name for service in read.services),
         needs=tuple(need.kind for need in read.needs),
+        problem=reference_problem(images, actor),
     )
 
 
