@@ -65,3 +65,25 @@ class Superseded(ServerError):
 
 class Revoked(ServerError):
     """The agent's token is no longer valid."""
+
+
+class FetchError(AgentError):
+    """What a user named could not be fetched; nothing is wrong with the agent or the engine."""
+
+
+class AddressRefused(FetchError):
+    """The name leads to an address to which nobody may connect on a user's behalf; nothing was
+    sent there."""
+
+    def __init__(self, host: str, address: str) -> None:
+        super().__init__(
+            f"{host} leads to {address}, which is not an address of the internet."
+            if host != address
+            else f"{host} is not an address of the internet."
+        )
+        self.host = host
+        self.address = address
+
+
+class FetchCancelled(FetchError):
+    """The caller no longer wants it."""
