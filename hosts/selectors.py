@@ -177,4 +177,5 @@ def host_settings(host: Host) -> HostSettings:
         maintenance_schedule=host.maintenance_schedule,
         maintenance=host.maintenance,
         block_metadata=host.block_metadata,
+        build_allow=tuple(settings.TRAILER_BUILD_ALLOW),
     )

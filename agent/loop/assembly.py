@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from agent.apply.executor import Executor
 from agent.apply.failures import Failures
 from agent.apply.ops import Ops
 from agent.apply.reporter import Reporter
+from agent.fetch.client import HttpFetcher
 from agent.health import HealthFile, health_path
 from agent.host_facts import has_kvm
 from agent.host_policy import FILE_NAME, load_policy
@@ -26,6 +28,7 @@ from agent.work.works import Works
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from agent.config import Config
     from agent.host_policy import HostPolicy
@@ -63,6 +66,8 @@ def make_parts(
         disk=disk,
         epoch=session.epoch,
         on_end=lambda: wake.request("work"),
+        fetcher=HttpFetcher(),
+        scratch=_emptied(config.state_dir / "fetched"),
     )
     return Parts(
         identity=identity,
@@ -83,6 +88,12 @@ def make_parts(
         policy=policy,
         has_kvm=has_kvm(),
     )
+
+
+def _emptied(folder: Path) -> Path:
+    """An agent that was killed leaves what it had fetched."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 def _sessions(

@@ -32,12 +32,22 @@ _LINK: Final = "trailer.router."
 # Local images of ours have names in it. `.invalid` never resolves (RFC 2606), so that nobody can
 # offer an image under such a name, as anybody could under a name without a registry's host.
 LOCAL_REGISTRY: Final = "trailer.invalid"
+_SOURCES: Final = f"{LOCAL_REGISTRY}/sources/"
 RESERVED_LABEL_PREFIXES: Final = ("trailer.", "traefik.")
 
 
 def agent_image_name(version: str) -> str:
     """What the agent's image is called where no registry has it."""
     return f"{LOCAL_REGISTRY}/agent:{version}"
+
+
+def sources_image(mark: str) -> str:
+    """What the engine calls, during a build, the image with what was fetched for it."""
+    return f"{_SOURCES}{mark}:latest"
+
+
+def is_sources_image(image: str) -> bool:
+    return image.startswith(_SOURCES)
 
 
 def is_local_name(image: str) -> bool:

@@ -19,7 +19,7 @@ from agent.protocol.dockerfile import escape_sign, read, split_lines
 from agent.protocol.variables import Variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from agent.protocol.dockerfile import Instruction
     from agent.protocol.variables import Value
@@ -129,6 +129,14 @@ def adds(dockerfile: str, build_args: Mapping[str, str], target: str = "") -> It
             walk.note_trigger(rest)
         elif verb == "ADD" and (add := _add(instruction, rest, walk, escape)) is not None:
             yield add
+
+
+def arguments_of(found: Iterable[Add]) -> dict[str, frozenset[str]]:
+    """By base image, what must not be an ENV of it."""
+    made: dict[str, frozenset[str]] = {}
+    for add in found:
+        made[add.base] = made.get(add.base, frozenset()) | add.arguments
+    return made
 
 
 def trigger_problem(trigger: str) -> str:

@@ -63,6 +63,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     # Containers must not reach a cloud's metadata addresses. None, as from older servers, orders
     # nothing: what is set stays.
     block_metadata: bool | None = None
+    # Where builds may fetch from beside the internet; entries as in `agent.protocol.addresses`.
+    build_allow: tuple[str, ...] = ()
 
 
 class DesiredNetwork(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,12 +16,15 @@ from agent.work.images import ImageWork
 from agent.work.lanes import Lanes
 from agent.work.logs import BuildLogs
 from agent.work.snapshots import SnapshotWork
+from agent.work.sources import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from agent.apply.failures import Failures
     from agent.apply.reporter import Reporter
+    from agent.fetch.port import Fetcher
     from agent.loop.target import Target
     from agent.runtime.port import Runtime
     from agent.server.port import Server
@@ -57,6 +60,8 @@ class Works:
         disk: DiskBrake,
         epoch: Callable[[], int],
         on_end: Callable[[], None],
+        fetcher: Fetcher,
+        scratch: Path,
     ) -> None:
         self._runtime = runtime
         self._journal = journal
@@ -66,6 +71,8 @@ class Works:
         self._disk = disk
         self._epoch = epoch
         self._on_end = on_end
+        self._fetcher = fetcher
+        self._scratch = scratch
         self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
         self._lanes = Lanes()
         self._lock = threading.Lock()
@@ -172,6 +179,9 @@ class Works:
             timeout=settings.pull_timeout if is_pull else settings.build_timeout,
             write=lambda text: self._logs.write(step.build_id, text),
             on_progress=self._progress,
+            sources=Sources(
+                fetcher=self._fetcher, scratch=self._scratch, allow=settings.build_allow
+            ),
         )
 
     def _run(self, work: Work) -> None:
