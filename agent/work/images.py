@@ -222,6 +222,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             adds=found,
             allow=self._sources.allow,
             most_bytes=request.most_bytes - request.size_bytes,
+            host_bytes=request.most_bytes,
             total=self._timeout,
             idle=request.idle_timeout,
             buildkit=bool(request.secrets),

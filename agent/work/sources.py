@@ -63,11 +63,13 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """`most_bytes` is for all of it together, `total` and `idle` are seconds."""
+    """`most_bytes` is for all of it together, of the host's whole limit `host_bytes`; `total` and
+    `idle` are seconds."""
 
     adds: Sequence[Add]
     allow: tuple[str, ...] = ()
     most_bytes: int
+    host_bytes: int
     total: float
     idle: float
     # Which of the two builders names the files.
@@ -134,7 +136,8 @@ class Fetching(Iterator[Output]):
             limits=Limits(
                 total=self._plan.total,
                 idle=self._plan.idle,
-                size=max(0, self._left),
+                # A bit more, so that the sentence can name the host's limit.
+                size=max(0, self._left) + _CHUNK,
                 redirects=_REDIRECTS,
             ),
         )
@@ -149,6 +152,11 @@ class Fetching(Iterator[Output]):
                 file.write(data)
                 digest.update(data)
                 size += len(data)
+                if size > self._left:
+                    raise FetchError(
+                        f"With it the build has more than {self._plan.host_bytes} bytes, which is "
+                        "what this host takes (build_context_bytes)."
+                    )
                 if clock.monotonic() - told_at >= _PROGRESS_SECONDS:
                     told_at = clock.monotonic()
                     yield Output(text=f"  {size / _MEGABYTE:.1f} MB\n")

@@ -9,15 +9,20 @@ import threading
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from agent.engine_requests import BuildRequest
+from agent.host_policy import HostPolicy, load_policy
 from agent.protocol import naming
+from agent.protocol.state import HostSettings
 from agent.runtime.fake import FakeRuntime
 from agent.steps import BuildImage
 from agent.work.images import ImageWork
 from agent.work.sources import Sources
+from tests.agent.documents import document, image
 from tests.agent.fake_fetch import FakeAnswer, FakeFetcher
+from tests.agent.fake_server import HOST_ID, HOST_KEY
 from tests.agent.http_scene import (
     OTHER_PUBLIC,
     PUBLIC,
@@ -27,6 +32,7 @@ from tests.agent.http_scene import (
     redirects,
     says,
 )
+from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
     import socket
@@ -34,6 +40,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.fetch.port import Fetcher
+    from agent.protocol.state import DesiredImage
+    from tests.agent.fake_server import FakeServer
+    from tests.agent.running import Launch
 
 REF = "trailer/i-app:latest"
 IMAGE = naming.sources_image("m")
@@ -163,7 +172,7 @@ def test_no_more_comes_than_the_host_takes(tmp_path: Path) -> None:
         status, message = build.run()
     assert status == "failed"
     assert message.startswith("Line 3 of the Dockerfile: http://site.test/1 could not be fetched.")
-    assert "bytes" in message
+    assert "the build has more than 10000 bytes, which is what this host takes" in message
     assert build.runtime.built == []
 
 
@@ -237,6 +246,85 @@ def test_a_build_without_sources_asks_nobody_and_makes_no_image(tmp_path: Path) 
     build = Build(fetcher, tmp_path / "s", "ADD . /x", "COPY a b")
     assert build.run() == ("finished", "")
     assert (fetcher.requests, build.runtime.imported) == ([], {})
+
+
+@pytest.mark.parametrize("ending", ["fails", "breaks off"])
+def test_what_was_fetched_goes_however_the_build_ends(tmp_path: Path, ending: str) -> None:
+    fetcher = FakeFetcher({"http://a.test/x": FakeAnswer(body=b"x")})
+    build = Build(
+        fetcher, tmp_path / "s", "ADD http://a.test/x /x", "# FAIL" if ending == "fails" else "#"
+    )
+    build.runtime.broken_builds = 1 if ending == "breaks off" else 0
+    assert (build.work.run() is None) is (ending == "breaks off")
+    assert IMAGE in build.runtime.imported
+    build.work.tidy(1)
+    assert not any(IMAGE in image.tags for image in build.runtime.images.values())
+
+
+def test_what_a_killed_agent_left_is_cleared(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    """With the build's containers, by the next cycle of whoever comes next."""
+    agent = launch()
+    mark = naming.build_mark(HOST_KEY, "i-gone", HOST_ID)
+    left = runtime.add_image(naming.sources_image(mark))
+    agent.supervisor.parts.journal.steps_begun("i-gone", push_to="")
+    fake_server.desire(volumes=())
+    eventually(lambda: left not in runtime.images, 10, "the image is still there")
+
+
+def asked(*lines: str) -> DesiredImage:
+    text = "\n".join(("FROM busybox", *lines))
+    return image("app", ref=REF, kind="build", done=False, dockerfile=text, reference="")
+
+
+def test_an_agent_fetches_what_its_server_allows(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch, tmp_path: Path
+) -> None:
+    with listening(says(b"allowed")) as files:
+        fake_server.settings = msgspec.structs.replace(
+            fake_server.settings, build_allow=("127.0.0.0/8",)
+        )
+        fake_server.desire(images=(asked(f"ADD http://127.0.0.1:{files.port}/x /x"),))
+        launch()
+        eventually(
+            lambda: (b := fake_server.build("b-app")) and b.status == "finished",
+            10,
+            "the build does not finish",
+        )
+        assert len(files.heads) == 1
+    (imported,) = runtime.imported.values()
+    assert b"allowed" in imported
+    assert b"Fetching http://127.0.0.1" in fake_server.book.logs["b-app"]
+
+
+def test_an_agent_refuses_a_literal_address_before_anything_is_asked(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch, trap: Listener
+) -> None:
+    fake_server.desire(images=(asked(f"ADD http://127.0.0.1:{trap.port}/x /x"),))
+    launch()
+    eventually(
+        lambda: (b := fake_server.build("b-app")) and b.status == "failed",
+        10,
+        "the build does not fail",
+    )
+    build = fake_server.build("b-app")
+    assert build is not None
+    assert build.message.startswith("Line 2 of the Dockerfile: 127.0.0.1 is an address of this")
+    assert (trap.connections, runtime.built) == (0, [])
+
+
+def test_a_hosts_policy_takes_entries_out_of_the_servers_list(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text('build_allow = ["files.internal"]\n')
+    policy = load_policy(tmp_path / "policy.toml", required=True, kept_paths=())
+    given = HostSettings(build_allow=("127.0.0.1", "files.internal"))
+    assert policy.settings(given).build_allow == ("files.internal",)
+    assert HostPolicy().settings(given).build_allow == given.build_allow
+    state = msgspec.structs.replace(
+        document(images=(asked("ADD http://127.0.0.1:9/x /x"),)), settings=given
+    )
+    assert list(policy.refusals(state, resolve=str)) == ["image:i-app"]
+    assert not HostPolicy().refusals(state, resolve=str)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from agent.engine_requests import BuildRequest
+from agent.guard import table
 from agent.protocol import naming
 from agent.runtime.docker import DockerRuntime
 from agent.runtime.docker_requests import DOCKERFILE_NAME
@@ -230,6 +231,27 @@ def test_no_build_reads_what_listens_on_its_host_or_its_cloud(
             assert server.asked == []
     assert REF not in [name for image in engine_client.images.list() for name in image.tags]
     assert sources_left(engine_client) == []
+
+
+@BUILDERS
+def test_steps_of_a_build_are_kept_from_the_metadata_address_as_containers_are(
+    runtime: DockerRuntime,
+    clean_engine: PrivateEngine,
+    engine_client: docker.DockerClient,
+    secrets: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    def said(number: int) -> bytes:
+        fetch = f"RUN mkdir /t; wget -q -O - http://{METADATA}/{number} > /t/said 2>&1; true"
+        built = Built(runtime, tmp_path / "s", fetch, secrets=secrets)
+        assert built.message == ""
+        return bytes(content(engine_client)["t/said"][-1])  # type: ignore[call-overload]
+
+    with Cloud(clean_engine) as cloud:
+        assert said(1) == SECRET.encode()
+        cloud.host.run(table.put)
+        assert b"Connection refused" in said(2)
+        cloud.host.run(table.remove)
 
 
 @BUILDERS
