@@ -75,6 +75,8 @@ class BuildRequest:
     most_bytes: int = 64 * 1024 * 1024
     # By this the containers of the build's steps are known again, if the engine dies over them.
     mark: str = ""
+    # By base image, names of ARGs that were filled in here: an ENV of the image counts more.
+    filled_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:

@@ -17,10 +17,11 @@ from agent.protocol.bases import dockerfile_problem, reserved_problem
 from agent.protocol.binds import bind_problem
 from agent.protocol.build_secrets import build_problem
 from agent.protocol.naming import RESERVED_LABEL_PREFIXES
+from agent.protocol.remote_sources import sources_problem
 from agent.steps import IMAGE, NETWORK, PREREQUISITE, VOLUME, WORKSPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from agent.protocol.prerequisites import PrerequisiteSpec
@@ -59,6 +60,8 @@ class HostPolicy:
     host_ports: tuple[str, ...] | None = None
     # Patterns of the agent's own image that a server may roll out.
     agent_images: tuple[str, ...] | None = None
+    # Entries of the server's list of places that builds may fetch from which hold here too.
+    build_allow: tuple[str, ...] | None = None
     # Folders of the agent and of the engine, which no container may see.
     kept_paths: tuple[str, ...] = field(default=(), repr=False)
 
@@ -72,8 +75,9 @@ class HostPolicy:
             _note(found, object_key(NETWORK, network.id), self._network_problems(network))
         for volume in state.volumes:
             _note(found, object_key(VOLUME, volume.id), self._volume_problems(volume, resolve))
+        allow = self.settings(state.settings).build_allow
         for image in state.images:
-            _note(found, object_key(IMAGE, image.id), _image_problems(image))
+            _note(found, object_key(IMAGE, image.id), _image_problems(image, allow))
         for needed in state.prerequisites:
             key = object_key(PREREQUISITE, needed.kind)
             _note(found, key, self._platform_problems(needed.spec, resolve))
@@ -91,6 +95,9 @@ class HostPolicy:
             fnmatchcase(given.agent_image, pattern) for pattern in self.agent_images
         ):
             given = msgspec.structs.replace(given, agent_image="")
+        if self.build_allow is not None:
+            both = tuple(entry for entry in given.build_allow if entry in self.build_allow)
+            given = msgspec.structs.replace(given, build_allow=both)
         return given
 
     # --- one object ---------------------------------------------------------------------------
@@ -200,12 +207,13 @@ def _checked(path: Path, name: str, value: Any, *, is_switch: bool) -> bool | tu
     return tuple(value)
 
 
-def _image_problems(image: DesiredImage) -> Iterator[str]:
+def _image_problems(image: DesiredImage, allow: Sequence[str]) -> Iterator[str]:
     """What was built before this rule is there, and may be used."""
     if image.kind == "pull":
         yield reserved_problem(image.ref)
     elif image.kind == "build" and not (image.build and image.build.done):
         yield dockerfile_problem(image.dockerfile, image.build_args)
+        yield sources_problem(image.dockerfile, image.build_args, allow)
         yield build_problem(image.dockerfile, image.build_args, image.build_secrets)
         yield reserved_problem(image.reference) if image.push else ""
 

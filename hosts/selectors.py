@@ -178,4 +178,5 @@ def host_settings(host: Host) -> HostSettings:
         maintenance=host.maintenance,
         block_metadata=host.block_metadata,
         registry_allow=tuple(settings.TRAILER_REGISTRY_ALLOW),
+        build_allow=tuple(settings.TRAILER_BUILD_ALLOW),
     )

@@ -32,6 +32,9 @@ TRAILER_EMBEDDED_AGENT = env.bool("TRAILER_EMBEDDED_AGENT", default=True)
 # Where repositories of stacks may be read beside the internet: hosts, networks, http:// hosts and
 # file:// folders; see docs/stacks.md.
 TRAILER_GIT_ALLOW = env.list("TRAILER_GIT_ALLOW", default=None)
+# Where agents may fetch what builds add from beside the internet: hosts and networks; see
+# docs/images.md.
+TRAILER_BUILD_ALLOW = env.list("TRAILER_BUILD_ALLOW", default=[])
 # Seconds that reading a repository may take as a whole.
 TRAILER_GIT_TIMEOUT = env.float("TRAILER_GIT_TIMEOUT", default=60)
 # Where registries that members name may be beside the internet: hosts and networks; see

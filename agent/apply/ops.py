@@ -163,6 +163,7 @@ class Ops:
                 self._remove_superseded(step.engine_id)
             case ClearBuild():
                 self._runtime.remove_build_containers(step.mark)
+                self._runtime.remove_image(naming.sources_image(step.mark))
                 self._drop_pushed_name(step)
                 self._journal.steps_cleared(step.image_id)
             case _:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from agent.apply.executor import Executor
 from agent.apply.failures import Failures
 from agent.apply.ops import Ops
 from agent.apply.reporter import Reporter
+from agent.fetch.client import HttpFetcher
 from agent.health import HealthFile, health_path
 from agent.host_facts import has_kvm
 from agent.host_policy import FILE_NAME, load_policy
@@ -26,10 +28,11 @@ from agent.work.works import Works
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from agent.config import Config
-    from agent.host_network.addresses import HostAddresses
     from agent.fetch.registry import RegistryCheck
+    from agent.host_network.addresses import HostAddresses
     from agent.host_policy import HostPolicy
     from agent.runtime.port import Runtime
     from agent.server.port import Server
@@ -68,6 +71,8 @@ def make_parts(
         registries=registries,
         epoch=session.epoch,
         on_end=lambda: wake.request("work"),
+        fetcher=HttpFetcher(),
+        scratch=_emptied(config.state_dir / "fetched"),
     )
     return Parts(
         identity=identity,
@@ -89,6 +94,12 @@ def make_parts(
         addresses=addresses,
         has_kvm=has_kvm(),
     )
+
+
+def _emptied(folder: Path) -> Path:
+    """An agent that was killed leaves what it had fetched."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 def _sessions(

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agent.protocol import image_refs
+from agent.protocol import image_refs, naming
 from agent.protocol.arguments import UNCLEAR, Arguments
 from agent.protocol.dockerfile import escape_sign, instructions, lines_problem
 
@@ -52,6 +52,8 @@ def reserved_problem(ref: str) -> str:
         is_own = bool(_OWN.search(ref.lower()))
     else:
         is_own = found.server in _HUB and bool(_OWN.fullmatch(found.path.removeprefix("library/")))
+    if naming.is_sources_image(ref.lower()):
+        return f"{ref} is what Trailer fetched for a build. Choose an image of a registry."
     if is_own:
         return (
             f"{ref} is where Trailer keeps a build or snapshot. "

@@ -6,6 +6,7 @@ Whatever hides a line from this reading hides it from the rules about builds.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,7 @@ def lines_problem(dockerfile: str) -> str:
             f"The Dockerfile holds the character U+{ord(odd[0]):04X}, which engines do not all "
             "read alike. Remove it."
         )
-    lines = _lines(dockerfile)
+    lines = split_lines(dockerfile)
     if _has_doubtful_escape(lines):
         return (
             "Engines do not all read the line with escape= alike. Remove it, or write it as "
@@ -71,28 +72,49 @@ def escape_sign(lines: list[str]) -> str:
     return _USUAL_SIGN
 
 
+@dataclass(frozen=True)
+class Instruction:
+    """With joined lines put together and comments left out; `first` and `last` are the numbers of
+    its lines, counted from 0."""
+
+    text: str
+    first: int
+    last: int
+
+    @property
+    def words(self) -> list[str]:
+        return self.text.split()
+
+
 def instructions(dockerfile: str) -> Iterator[list[str]]:
-    """The words of each, with joined lines put together and comments left out."""
-    lines = _lines(dockerfile)
-    escape, text = escape_sign(lines), ""
-    for line in lines:
+    """The words of each."""
+    for instruction in read(dockerfile):
+        yield instruction.words
+
+
+def read(dockerfile: str) -> Iterator[Instruction]:
+    lines = split_lines(dockerfile)
+    escape, text, first = escape_sign(lines), "", -1
+    last = len(lines) - 1
+    for number, line in enumerate(lines):
         if not line.strip() or _is_comment(line):
             # Neither ends an instruction that goes on.
             continue
+        first = number if first < 0 else first
         # Other spaces behind the sign end the instruction for an engine.
         bare = line.rstrip("\r\n").rstrip(" \t")
         goes_on = bare.endswith(escape)
         text += bare.removesuffix(escape)
         if goes_on:
             continue
-        if words := text.split():
-            yield words
-        text = ""
-    if words := text.split():
-        yield words
+        if text.split():
+            yield Instruction(text, first, number)
+        text, first = "", -1
+    if text.split():
+        yield Instruction(text, first, last)
 
 
-def _lines(dockerfile: str) -> list[str]:
+def split_lines(dockerfile: str) -> list[str]:
     return dockerfile.removeprefix("\ufeff").split("\n")
 
 

@@ -34,6 +34,7 @@ _LINK: Final = "trailer.router."
 # Local images of ours have names in it. `.invalid` never resolves (RFC 2606), so that nobody can
 # offer an image under such a name, as anybody could under a name without a registry's host.
 LOCAL_REGISTRY: Final = "trailer.invalid"
+_SOURCES: Final = f"{LOCAL_REGISTRY}/sources/"
 RESERVED_LABEL_PREFIXES: Final = ("trailer.", "traefik.")
 
 
@@ -46,6 +47,15 @@ def is_pulled(image: str) -> bool:
     """True for a name that says which registry it is from. An engine takes any other one for
     Docker Hub's, where it may be anybody's, and an agent is root on its host."""
     return image_refs.names_registry(image) and not is_local_name(image)
+
+
+def sources_image(mark: str) -> str:
+    """What the engine calls, during a build, the image with what was fetched for it."""
+    return f"{_SOURCES}{mark}:latest"
+
+
+def is_sources_image(image: str) -> bool:
+    return image.startswith(_SOURCES)
 
 
 def is_local_name(image: str) -> bool:

@@ -66,6 +66,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     # Where registries that members name may be beside the internet. None, as from older servers,
     # judges none of them.
     registry_allow: tuple[str, ...] | None = None
+    # Where builds may fetch from beside the internet; entries as in `agent.protocol.addresses`.
+    build_allow: tuple[str, ...] = ()
 
 
 class DesiredNetwork(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from agent.protocol.bases import image_sources
 from agent.protocol.build_secrets import build_problem
-from agent.protocol.dockerfile import instructions, lines_problem
+from agent.protocol.dockerfile import lines_problem, read
+from agent.protocol.remote_sources import trigger_problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -27,7 +28,10 @@ def triggers_problem(base: Base, triggers: Iterable[str], secrets: Collection[st
 def _problem(base: Base, trigger: str, secrets: Collection[str]) -> str:
     if problem := lines_problem(trigger):
         return problem
-    for words in instructions(trigger):
+    for instruction in read(trigger):
+        if problem := trigger_problem(instruction.text):
+            return problem
+        words = instruction.words
         # Who may read an image is asked for those that the Dockerfile itself names.
         for image in image_sources(words[0].upper(), words[1:], base.stages):
             return f"It takes the image {image}; only the Dockerfile itself may name images."

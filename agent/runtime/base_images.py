@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.errors import EngineError, NotFound
 from agent.protocol.arguments import UNCLEAR
 from agent.protocol.bases import dockerfile_bases
+from agent.protocol.remote_sources import stage_variables
 from agent.protocol.triggers import triggers_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from agent.engine_requests import BuildRequest
     from agent.protocol.bases import Base
@@ -33,22 +34,29 @@ class MissingBase(NotFound):
 
 def check_bases(engine: Connections, request: BuildRequest) -> None:
     """One look at each; raises where the build must not begin."""
-    bases = dockerfile_bases(request.dockerfile, request.build_args, request.target)
+    bases = dockerfile_bases(request.dockerfile, request.build_args, built_target(request))
     seen: dict[str, Any] = {}
     for base in bases:
+        if base.text not in seen:
+            seen[base.text] = _inspected(engine, base.text)
         # Some versions of BuildKit make a stage of every image, triggers included.
         if not base.begins and not request.secrets:
             continue
-        if base.text not in seen:
-            seen[base.text] = _inspected(engine, base.text)
         raw = seen[base.text]
-        triggers = (raw.get("Config") or {}).get("OnBuild") or ()
+        config = raw.get("Config") or {}
+        triggers = config.get("OnBuild") or ()
         problem = triggers_problem(base, triggers, request.secrets)
+        problem = problem or _variables_problem(base, config, triggers, request.filled_in)
         problem = problem or platform_problem(
             base, raw, lambda: _host_platform(engine), is_strict=bool(request.secrets)
         )
         if problem:
             raise EngineError(problem)
+
+
+def built_target(request: BuildRequest) -> str:
+    """The stage behind which nothing is built. BuildKit may copy from later ones by number."""
+    return "" if request.secrets else request.target
 
 
 def platform_problem(
@@ -69,6 +77,25 @@ def platform_problem(
     return (
         f"The base image {base.text} is on this host for {here}, and the build wants it for "
         f"{wanted}. Leave --platform out, or have the base image pulled anew (pull_base)."
+    )
+
+
+def _variables_problem(
+    base: Base,
+    config: Mapping[str, Any],
+    triggers: Sequence[str],
+    filled_in: Mapping[str, frozenset[str]],
+) -> str:
+    """An ENV counts more than an ARG of the same name, and it is the image's own."""
+    used = filled_in.get(base.text, frozenset())
+    set_by_triggers = stage_variables(triggers)
+    names = {str(pair).partition("=")[0] for pair in config.get("Env") or ()}
+    taken = used if set_by_triggers is None else used & (names | set_by_triggers)
+    if not taken:
+        return ""
+    return (
+        f"The base image {base.text} may set {min(taken)} itself, which an ADD of the Dockerfile "
+        "uses. Give the argument another name, or write the source plainly."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from agent.runtime.docker_sealing import sealed_archive
 from agent.runtime.dockerfile_labels import labelled, told_as_written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agent.engine_requests import BuildRequest, CommitRequest, Credential
     from agent.observed import ObservedImage
@@ -108,6 +109,19 @@ class DockerImages:
         sent = request if text is None else replace(request, dockerfile=text, labels={})
         raw = self._engine.run(lambda _: _start_build(client, sent), waits=True)
         return CuttableStream(_built(raw, sent.dockerfile, request.dockerfile), client)
+
+    def import_files(self, ref: str, archive: Iterable[bytes]) -> None:
+        client = self._engine.own_client(_TRANSFER)
+        repository, tag = image_refs.pull_parts(ref)
+        try:
+            answer = self._engine.run(
+                lambda _: client.import_image_from_stream(archive, repository, tag), waits=True
+            )
+        finally:
+            client.close()
+        lines = (json.loads(line) for line in str(answer).splitlines() if line.strip())
+        if problem := next((line["error"] for line in lines if "error" in line), ""):
+            raise EngineError(f"The engine did not take what was fetched: {problem}")
 
     def remove_build_containers(self, mark: str) -> bool:
         """The engine removes them by itself, unless it dies over them or misses that its caller

@@ -15,7 +15,7 @@ from agent.runtime.fake_streams import FakeStream
 from agent.runtime.port import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from agent.engine_requests import BuildRequest, CommitRequest, Credential
     from agent.observed import ObservedContainer
@@ -41,6 +41,9 @@ class FakeImages(ABC):
         self.commits = "at once"
         self.let_commit = threading.Event()
         self.committed: list[str] = []
+        self.imported: dict[str, bytes] = {}
+        # What builds were asked for, as they came.
+        self.built: list[BuildRequest] = []
         self.data_root = "/fake"
         self.asked: list[str] = []
         self.registry_answers = threading.Event()
@@ -128,6 +131,7 @@ class FakeImages(ABC):
 
     def build_image(self, request: BuildRequest, credential: Credential | None) -> FakeStream:
         self._change("build_image")
+        self.built.append(request)
         if self.broken_builds:
             self.broken_builds -= 1
             return FakeStream([Output(text="Step 1/1 : FROM x\n", progress=0)])
@@ -145,6 +149,12 @@ class FakeImages(ABC):
                 Output(text=f"{printed}ok\n", is_last=True),
             ]
         )
+
+    def import_files(self, ref: str, archive: Iterable[bytes]) -> None:
+        self._change("import_files")
+        content = b"".join(archive)
+        self.imported[ref] = content
+        self.add_image(ref, image_id=f"sha256:{hashlib.sha256(content).hexdigest()}")
 
     def remove_build_containers(self, mark: str) -> bool:
         self._change("remove_build_containers")

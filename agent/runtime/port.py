@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from agent.runtime.session_port import SessionRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agent.engine_requests import (
         BuildRequest,
@@ -160,6 +160,10 @@ class Runtime(SessionRuntime, Protocol):
     def build_image(
         self, request: BuildRequest, credential: Credential | None
     ) -> Stream[Output]: ...
+
+    def import_files(self, ref: str, archive: Iterable[bytes]) -> None:
+        """Makes an image of the files in a tar archive, which is read as it is sent."""
+        ...
 
     def remove_build_containers(self, mark: str) -> bool:
         """What is left of a build with that mark, by an engine that died over it or has not heard

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent import clock
 from agent.diff.images import digest_of
@@ -19,13 +19,16 @@ from agent.errors import (
 from agent.fetch.cancellation import Cancellation
 from agent.protocol import image_refs, naming
 from agent.protocol.bases import dockerfile_bases
-from agent.runtime.base_images import MissingBase
+from agent.protocol.remote_sources import BadSource, adds, arguments_of
+from agent.runtime.base_images import MissingBase, built_target
+from agent.runtime.dockerfile_sources import with_sources
 from agent.steps import BuildImage, PullImage
 from agent.work.detached import Detached
 from agent.work.long_work import LongWork
 from agent.work.masked_output import MaskedOutput
 from agent.work.patience import Patience
 from agent.work.pull_problems import pull_problem
+from agent.work.sources import Fetching, Plan, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from agent.engine_requests import BuildRequest
     from agent.fetch.registry import RegistryCheck
     from agent.observed import ObservedImage
+    from agent.protocol.remote_sources import Add
     from agent.protocol.report import BuildStatus
     from agent.runtime.port import Output, Runtime, Stream
 
@@ -41,6 +45,8 @@ _PROGRESS_SECONDS = 0.5
 TRANSFER_IDLE: Final = 120.0
 _LOOK_AGAIN: Final = 0.1
 _LEAVING: Final = "the agent stops"
+
+Value = TypeVar("Value")
 
 
 class ImageWork(LongWork[PullImage | BuildImage]):
@@ -57,6 +63,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         write: Callable[[str], None],
         on_progress: Callable[[BuildStatus], None],
         registries: RegistryCheck,
+        sources: Sources | None = None,
     ) -> None:
         secrets = step.request.secrets.values() if isinstance(step, BuildImage) else ()
         self._output = MaskedOutput(write, secrets)
@@ -72,6 +79,9 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         self._digest = ""
         # The image of the step that the labels made, while nothing came of the build.
         self._labels_step = ""
+        self._sources = sources or Sources()
+        # The image with what was fetched for the build, while it may be on the engine.
+        self._sources_image = ""
         self._patience = Patience(total=timeout, idle=self._idle, on_end=self.cancel)
 
     # --- from other threads ---
@@ -103,6 +113,8 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             except EngineError:
                 self.broke_off = True
         step = self._labels_step
+        with suppress(EngineError):
+            self._drop_sources()
         with suppress(EngineError):
             if step and self._runtime.drop_step(step, patience=patience):
                 self._labels_step = ""
@@ -179,7 +191,9 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                 self._check_registry(step.push_to)
             if step.resumed:
                 self._runtime.remove_build_containers(step.request.mark)
-            self._build(step)
+                self._runtime.remove_image(naming.sources_image(step.request.mark))
+            self._build(step, self._with_sources(step.request))
+            self._drop_sources()
         # Success is what the engine has, not what its stream said.
         image = self._image(self.ref)
         if image is None:
@@ -198,11 +212,52 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                 f"this host takes {request.most_bytes}."
             )
 
-    def _build(self, step: BuildImage) -> None:
+    def _with_sources(self, request: BuildRequest) -> BuildRequest:
+        """What its ADD lines name elsewhere is fetched here and given to the engine as an image:
+        it fetches nothing itself."""
+        try:
+            found = tuple(adds(request.dockerfile, request.build_args, built_target(request)))
+        except BadSource as problem:
+            raise StepFailed(str(problem)) from problem
+        image = naming.sources_image(request.mark or request.ref.replace(":", "/"))
+        if any(add.remote for add in found):
+            self._sources_image = image
+            with self._sources.folder() as folder:
+                fetching = Fetching(self._sources.fetcher, folder, self._plan(request, found))
+                self._follow(lambda: fetching, tells_progress=False)
+                self._waited(
+                    lambda: self._runtime.import_files(image, fetching.archive()),
+                    dispose=lambda _: self._drop_sources(),
+                )
+        return replace(
+            request,
+            dockerfile=with_sources(request.dockerfile, found, image),
+            filled_in=arguments_of(found),
+        )
+
+    def _plan(self, request: BuildRequest, found: tuple[Add, ...]) -> Plan:
+        return Plan(
+            adds=found,
+            allow=self._sources.allow,
+            most_bytes=request.most_bytes - request.size_bytes,
+            host_bytes=request.most_bytes,
+            total=self._timeout,
+            idle=request.idle_timeout,
+            buildkit=bool(request.secrets),
+        )
+
+    def _drop_sources(self) -> None:
+        if self._sources_image:
+            self._runtime.remove_image(self._sources_image)
+            self._sources_image = ""
+
+    def _build(self, step: BuildImage, request: BuildRequest) -> None:
         """From bases that are here before it begins: the engine looks at none of them."""
-        request, fetched = step.request, set[str]()
+        fetched = set[str]()
         if request.pull_base:
-            bases = dockerfile_bases(request.dockerfile, request.build_args, request.target)
+            # As they are written: the image with the sources is none of a registry.
+            given = step.request
+            bases = dockerfile_bases(given.dockerfile, given.build_args, built_target(given))
             fetched = {base.text for base in bases}
             for ref in sorted(fetched):
                 self._fetch(ref, step)
@@ -293,21 +348,24 @@ class ImageWork(LongWork[PullImage | BuildImage]):
     def _opened(self, begin: Callable[[], Stream[Output]]) -> Stream[Output]:
         """An engine that waits for a registry answers nothing at all, and must not hold a cancel
         back; its answer, when it comes, is closed at once."""
-        self._raise_if_cancelled()
-        opening = Detached(begin, name=f"open-{self.step.build_id[:8]}")
-        try:
-            while not opening.wait(0.05):
-                self._raise_if_cancelled()
-        except StepFailed:
-            opening.leave(lambda stream: stream.close())
-            raise
-        stream = opening.result()
+        stream = self._waited(begin, dispose=lambda stream: stream.close())
         with self._lock:
             self._stream = stream
             cancelled = bool(self._reason)
         if cancelled:
             stream.close()
         return stream
+
+    def _waited(self, call: Callable[[], Value], *, dispose: Callable[[Value], None]) -> Value:
+        self._raise_if_cancelled()
+        opening = Detached(call, name=f"open-{self.step.build_id[:8]}")
+        try:
+            while not opening.wait(0.05):
+                self._raise_if_cancelled()
+        except StepFailed:
+            opening.leave(dispose)
+            raise
+        return opening.result()
 
     def _report(self, progress: int) -> None:
         now = clock.monotonic()

@@ -16,12 +16,15 @@ from agent.work.images import ImageWork
 from agent.work.lanes import Lanes
 from agent.work.logs import BuildLogs
 from agent.work.snapshots import SnapshotWork
+from agent.work.sources import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from agent.apply.failures import Failures
     from agent.apply.reporter import Reporter
+    from agent.fetch.port import Fetcher
     from agent.fetch.registry import RegistryCheck
     from agent.loop.target import Target
     from agent.runtime.port import Runtime
@@ -59,6 +62,8 @@ class Works:
         registries: RegistryCheck,
         epoch: Callable[[], int],
         on_end: Callable[[], None],
+        fetcher: Fetcher,
+        scratch: Path,
     ) -> None:
         self._runtime = runtime
         self._journal = journal
@@ -69,6 +74,8 @@ class Works:
         self._registries = registries
         self._epoch = epoch
         self._on_end = on_end
+        self._fetcher = fetcher
+        self._scratch = scratch
         self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
         self._lanes = Lanes()
         self._lock = threading.Lock()
@@ -176,6 +183,9 @@ class Works:
             timeout=settings.pull_timeout if is_pull else settings.build_timeout,
             write=lambda text: self._logs.write(step.build_id, text),
             on_progress=self._progress,
+            sources=Sources(
+                fetcher=self._fetcher, scratch=self._scratch, allow=settings.build_allow
+            ),
         )
 
     def _run(self, work: Work) -> None:

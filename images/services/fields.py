@@ -6,8 +6,11 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from django.conf import settings
+
 from agent.protocol import image_refs
 from agent.protocol.bases import dockerfile_problem, reserved_problem
+from agent.protocol.remote_sources import sources_problem
 from images.choices import ImageKind
 from images.refs import parse_reference
 from trailer.errors import Invalid
@@ -93,8 +96,12 @@ def check_context(image: Image) -> None:
 
 def check_sources(image: Image) -> None:
     """Needs a checked image: it may not be made from, or be pushed over, what others made on the
-    host. Only when that changes, so that a new rule blocks no unrelated edit."""
+    host, nor add what no agent fetches. Only when that changes, so that a new rule blocks no
+    unrelated edit."""
     if problem := dockerfile_problem(image.dockerfile, image.build_args):
+        raise Invalid.field("dockerfile", problem)
+    allow = settings.TRAILER_BUILD_ALLOW
+    if problem := sources_problem(image.dockerfile, image.build_args, allow):
         raise Invalid.field("dockerfile", problem)
     if problem := reserved_problem(image.reference):
         raise Invalid.field("reference", problem)

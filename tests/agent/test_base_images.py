@@ -38,6 +38,11 @@ REF = "trailer/i-app:latest"
         (f"RUN --mount=from={OTHERS},target=/x true", "only the Dockerfile itself"),
         ("COPY --from=registry.example/somebodys/private:1 / /x", "only the Dockerfile itself"),
         ("COPY --from=later / /x", "only the Dockerfile itself"),
+        ("ADD http://127.0.0.1:9/x /x", "Only an ADD of the Dockerfile itself"),
+        ("ADD https://h.example/x /x", "Only an ADD of the Dockerfile itself"),
+        ("add \\\n git@h.example:x /x", "Only an ADD of the Dockerfile itself"),
+        ('ADD ["\\u0068ttp://127.0.0.1/", "/x"]', "Only an ADD of the Dockerfile itself"),
+        ("ADD $URL /x", "Only an ADD of the Dockerfile itself"),
         (f"RUN true \\\\\nCOPY --from={OTHERS} / /stolen", "do not agree"),
         ("RUN <<E\nE", "here-document"),
     ],
@@ -51,7 +56,14 @@ def test_a_trigger_that_takes_an_image_is_refused_by_name(trigger: str, part: st
 
 def test_triggers_that_stay_within_the_build_are_taken() -> None:
     base = Base("node:onbuild", stages=frozenset({"built"}))
-    usual = ["COPY package.json /app/", "RUN npm install", "COPY --from=Built /a /b", "ARG X=1"]
+    usual = [
+        "COPY package.json /app/",
+        "ADD . /app",
+        "ADD --chown=1 a.tgz /",
+        "RUN npm install",
+        "COPY --from=Built /a /b",
+        "ARG X=1",
+    ]
     shared = "RUN --mount=type=cache,target=/c true"
     assert triggers_problem(base, [*usual, "COPY --from=0 /a /b", shared], ()) == ""
     assert "type cache" in triggers_problem(base, [shared], {"token"})
@@ -60,8 +72,14 @@ def test_triggers_that_stay_within_the_build_are_taken() -> None:
 class Engine:
     """Of the connections to an engine what the check needs; `triggers` by image."""
 
-    def __init__(self, triggers: dict[str, list[str] | None], arch: str = "amd64") -> None:
+    def __init__(
+        self,
+        triggers: dict[str, list[str] | None],
+        arch: str = "amd64",
+        env: tuple[str, ...] = (),
+    ) -> None:
         self._triggers = triggers
+        self._env = env
         self._arch = arch
         self.asked: Counter[str] = Counter()
 
@@ -72,7 +90,7 @@ class Engine:
         self.asked[ref] += 1
         if ref not in self._triggers:
             raise NotFound(f"No such image: {ref}")
-        config = {"OnBuild": self._triggers[ref]}
+        config = {"OnBuild": self._triggers[ref], "Env": self._env}
         return {"Os": "linux", "Architecture": self._arch, "Config": config}
 
     def version(self) -> dict[str, str]:
@@ -86,13 +104,13 @@ def check(engine: Engine, dockerfile: str, **fields: Any) -> None:
 
 
 def test_a_base_is_looked_at_once_however_often_it_is_named() -> None:
-    engine = Engine({"busybox": None, "node:1": ["COPY --from=one / /x"]})
+    engine = Engine({"busybox": None, "other:1": None, "node:1": ["COPY --from=one / /x"]})
     text = (
         "FROM busybox AS one\nFROM busybox\nCOPY --from=other:1 / /\nFROM scratch\nFROM one\n"
         "FROM node:1\nFROM never:1\n"
     )
     check(engine, text, target="4")
-    assert engine.asked == {"busybox": 1, "node:1": 1}
+    assert engine.asked == {"busybox": 1, "other:1": 1, "node:1": 1}
 
 
 def test_a_hostile_base_of_any_stage_is_refused_before_the_build() -> None:
@@ -113,6 +131,19 @@ def test_a_base_that_is_not_here_is_named() -> None:
     with pytest.raises(MissingBase) as missing:
         check(Engine({}), "FROM busybox:1")
     assert missing.value.ref == "busybox:1"
+
+
+@pytest.mark.parametrize(
+    ("triggers", "env"),
+    [(None, ("PATH=/bin", "V=2")), (["ENV V=2"], ()), (["ARG V"], ()), (['ENV "V"=2'], ())],
+)
+def test_an_argument_that_the_base_sets_itself_is_refused(
+    triggers: list[str] | None, env: tuple[str, ...]
+) -> None:
+    engine = Engine({"busybox": triggers, "other": None}, env=env)
+    check(engine, "FROM busybox", filled_in={"busybox": frozenset({"U"}) if env else frozenset()})
+    with pytest.raises(EngineError, match="may set V itself, which an ADD of the Dockerfile uses"):
+        check(engine, "FROM busybox", filled_in={"busybox": frozenset({"V"})})
 
 
 @pytest.mark.parametrize(
