@@ -234,6 +234,9 @@ class LossSerializer(serializers.Serializer[Any]):
     writable_layer_reason = serializers.CharField(
         allow_blank=True, help_text="Why there is none, or why its paths are left out."
     )
+    can_snapshot = serializers.BooleanField(
+        help_text="Whether you may keep the files in a snapshot now. False where none are lost."
+    )
 
 
 class PlanSerializer(LossSerializer):
