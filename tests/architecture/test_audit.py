@@ -32,6 +32,7 @@ PASSWORD = "correct horse battery"
 CHANGES_NOTHING = {
     "POST workspaces/{id}/plan/",
     "POST workspaces/{id}/rollback/plan/",
+    "POST workspaces/{id}/redeploy/plan/",
     "PATCH networks/{id}/",
     "POST stacks/check/",
     "POST stacks/{id}/encrypt/",
