@@ -17,7 +17,7 @@ from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
 from trailer.rows import row_get, row_lock
-from trailer.validation import check_columns, check_resource_name, check_text
+from trailer.validation import check_columns, check_one_line, check_resource_name, check_text
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -100,4 +100,5 @@ def _checked_source(source: str) -> str:
     problem = bind_problem(source)
     if problem:
         raise Invalid.field("source", problem)
+    check_one_line(source, field="source", noun="The path of a bind mount")
     return canonical_path(source)
