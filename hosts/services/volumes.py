@@ -95,6 +95,32 @@ def volume_delete(
         current.delete()
 
 
+def volume_acknowledge(
+    *, actor: Actor, volume: Volume, expected_revision: int | None = None
+) -> None:
+    """Takes the notice off that its data is gone; without one nothing changes."""
+    policy.require(actor, "volume.modify", volume)
+    with transaction.atomic():
+        current = row_lock(Volume.objects.all(), volume.pk)
+        # It may have been handed over while this waited.
+        policy.require(actor, "volume.modify", current)
+        check_revision(current.revision, expected_revision)
+        if current.data_gone_at is None:
+            return
+        gone = current.data_gone_at
+        current.data_gone_at = None
+        current.save(update_fields=["data_gone_at"])
+        record(
+            "volume.acknowledge",
+            current,
+            actor=actor,
+            changes=differences({"data_gone_since": gone}, {"data_gone_since": None}),
+        )
+        events.publish("volume", current.pk)
+        for workspace_id in set(current.mounts.values_list("workspace_id", flat=True)):
+            events.publish("workspace", workspace_id)
+
+
 def _checked_source(source: str) -> str:
     """The canonical path of a bind mount."""
     problem = bind_problem(source)

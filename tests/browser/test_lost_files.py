@@ -1,4 +1,4 @@
-"""The question before a replace throws files away: what they are, a snapshot first, go on, cancel."""
+"""Before a replace throws files away: what they are, a snapshot first, go on, or cancel."""
 
 from __future__ import annotations
 

@@ -14,4 +14,5 @@ def test_the_largest_environment_that_is_accepted_can_be_started_with(
         BUSYBOX, RUN_UNTIL_STOPPED, detach=True, environment=env
     )
     code, output = container.exec_run(["sh", "-c", "env | wc -c"])
+    assert isinstance(output, bytes)
     assert (code, int(output) > MOST_START_BYTES - 1000) == (0, True)

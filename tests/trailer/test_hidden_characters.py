@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.factories import api_client, make_host, make_image, make_registry, make_stack, make_user
-from trailer.accounts.models import User
 from workspaces.models import Workspace
+
+if TYPE_CHECKING:
+    from trailer.accounts.models import User
 
 pytestmark = pytest.mark.django_db
 
