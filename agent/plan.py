@@ -65,6 +65,7 @@ class ResourceFinding:
     status: str
     message: str = ""
     engine_id: str = ""
+    instance: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 TEXT_LIMIT: Final = 64 * 1024
 LIST_LIMIT: Final = 256
 
+# Embeddings, overrides and isolates of a reading direction.
+_TURNS_TEXT: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _RESOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
@@ -63,6 +66,33 @@ def check_string(value: str, *, field: str, limit: int = TEXT_LIMIT) -> None:
         raise Invalid.field(field, "Text may not hold NUL characters.")
     if len(value.encode(errors="surrogatepass")) > limit:
         raise Invalid.field(field, f"The text is longer than {limit // 1024} KiB.")
+
+
+def hidden_character(text: str) -> str:
+    """The first character that is not shown, or turns how the text around it reads, as U+202E."""
+    found = next((char for char in text if not char.isprintable()), "")
+    return f"U+{ord(found):04X}" if found else ""
+
+
+def check_one_line(value: str, *, field: str, noun: str) -> None:
+    """For names and paths: what is read must be what is stored."""
+    if hidden := hidden_character(value):
+        raise Invalid.field(
+            field, f"{noun} holds the character {hidden}, which is not shown. Take it out."
+        )
+    if value != value.strip():
+        raise Invalid.field(field, f"{noun} may not begin or end with a space.")
+
+
+def check_paragraphs(value: str, *, field: str, noun: str) -> None:
+    """For descriptions: lines and tabs, but nothing that makes the page read otherwise."""
+    for char in value:
+        category = unicodedata.category(char)
+        if char in _TURNS_TEXT or (category == "Cc" and char not in "\t\n\r"):
+            raise Invalid.field(
+                field,
+                f"{noun} holds the character U+{ord(char):04X}, which is not shown. Take it out.",
+            )
 
 
 def invalid_from(error: ValidationError) -> Invalid:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from agent import clock
@@ -263,7 +265,9 @@ class Ops:
                 self._journal.disown(step.engine_id)
                 return step.engine_id
             case CreateVolume():
-                return self._runtime.create_volume(step.request)
+                # The engine keeps the labels of a volume that is there already.
+                labels = {**step.request.labels, naming.LABEL_INSTANCE: uuid.uuid4().hex}
+                return self._runtime.create_volume(replace(step.request, labels=labels))
             case RemoveVolume():
                 self._runtime.remove_volume(step.engine_name)
                 return step.engine_name

@@ -202,6 +202,7 @@ class Reporter:
                 status=finding.status,
                 message=finding.message[:_LONGEST_MESSAGE],
                 engine_id=finding.engine_id,
+                instance=finding.instance,
             )
         )
 

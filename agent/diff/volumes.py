@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent.diff.networks import Ready
 from agent.diff.view import View, object_key
@@ -13,6 +13,9 @@ from agent.steps import VOLUME, CreateVolume
 
 if TYPE_CHECKING:
     from agent.protocol.state import DesiredVolume
+
+# Of volumes that were made before each had a mark of its own.
+UNMARKED: Final = "unmarked"
 
 
 def diff_volumes(view: View, plan: PlanBuilder) -> dict[str, Ready]:
@@ -40,7 +43,8 @@ def _diff_volume(view: View, plan: PlanBuilder, volume: DesiredVolume) -> Ready:
         holder = found.labels[naming.LABEL_VOLUME]
         if holder != volume.id:
             return _held_by_another(view, plan, volume, holder)
-        _report(plan, volume, "created", engine_id=name)
+        instance = found.labels.get(naming.LABEL_INSTANCE, UNMARKED)
+        _report(plan, volume, "created", engine_id=name, instance=instance)
         return Ready()
     problem = view.knows.held.get(key, "")
     if volume.kind != "volume":
@@ -82,6 +86,7 @@ def _report(
     *,
     message: str = "",
     engine_id: str = "",
+    instance: str = "",
 ) -> None:
     plan.findings.append(
         ResourceFinding(
@@ -90,5 +95,6 @@ def _report(
             status=status,
             message=message,
             engine_id=engine_id,
+            instance=instance,
         )
     )

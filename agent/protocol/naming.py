@@ -30,6 +30,8 @@ LABEL_CREATED_AT: Final = "trailer.created-at"
 LABEL_OVERSEER: Final = "trailer.overseer"
 # The range that a small network was cut from; its neighbours come from the same one.
 LABEL_RANGE: Final = "trailer.range"
+# Differs each time that a volume is made: one made again holds nothing of the one before.
+LABEL_INSTANCE: Final = "trailer.instance"
 _LINK: Final = "trailer.router."
 # Local images of ours have names in it. `.invalid` never resolves (RFC 2606), so that nobody can
 # offer an image under such a name, as anybody could under a name without a registry's host.

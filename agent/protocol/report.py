@@ -50,7 +50,10 @@ class WorkspaceEvent(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag
 
 
 class ResourceStatus(msgspec.Struct, frozen=True, kw_only=True, tag="resource", tag_field="kind"):
-    """State of a network or volume; `resource` is network or volume."""
+    """State of a network or volume; `resource` is network or volume.
+
+    `instance` tells one making of a volume from another; empty when it is not known.
+    """
 
     seq: int
     resource: str
@@ -58,6 +61,7 @@ class ResourceStatus(msgspec.Struct, frozen=True, kw_only=True, tag="resource", 
     status: str
     message: str = ""
     engine_id: str = ""
+    instance: str = ""
 
 
 class BuildStatus(msgspec.Struct, frozen=True, kw_only=True, tag="build", tag_field="kind"):

@@ -14,6 +14,7 @@ from hosts.models import Cycle, Host, Network, Volume
 from hosts.prerequisites import router_warning
 from hosts.selectors import HoldersSeen, gpus_with_holders, prerequisites_shown
 from hosts.status import host_badge, host_message, is_fresh, resource_badge
+from hosts.volume_notice import volume_notice
 from trailer import policy
 
 
@@ -246,7 +247,21 @@ class NetworkOutput(ResourceOutput, serializers.ModelSerializer[Network]):
 
 
 class VolumeOutput(ResourceOutput, serializers.ModelSerializer[Volume]):
+    data_gone_since = serializers.DateTimeField(
+        source="data_gone_at",
+        allow_null=True,
+        read_only=True,
+        help_text="It was missing on the host and was made again, empty. Null once acknowledged.",
+    )
+    notice = serializers.SerializerMethodField(help_text="The same as a sentence, or empty.")
+
     class Meta:
         model = Volume
-        fields = ("id", "name", "host", "kind", "source", *_STATE, *_TIMES)
+        fields = (
+            *("id", "name", "host", "kind", "source", *_STATE),
+            *("data_gone_since", "notice", *_TIMES),
+        )
         read_only_fields = fields
+
+    def get_notice(self, volume: Volume) -> str:
+        return volume_notice(volume)

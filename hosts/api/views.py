@@ -17,7 +17,7 @@ from hosts.services.hosts import host_confirm_state, host_create, host_delete, h
 from hosts.services.networks import network_create, network_delete, network_update
 from hosts.services.revocation import host_revoke
 from hosts.services.transfer import network_transfer, volume_transfer
-from hosts.services.volumes import volume_create, volume_delete
+from hosts.services.volumes import volume_acknowledge, volume_create, volume_delete
 from trailer.access.api.views import CapabilitiesMixin, GrantsMixin, TransferMixin, transfers
 from trailer.api.permissions import AdminScopeToChange, SignedInWithScope
 from trailer.api.schema import IF_MATCH
@@ -160,6 +160,15 @@ class VolumeViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Volume]):
         host = host_for(actor=request.user, host_id=data.pop("host"))
         volume = volume_create(actor=request.user, host=host, **data)
         return self.answer(volume.pk, 201)
+
+    @extend_schema(request=NoInput, parameters=[IF_MATCH], responses=outputs.VolumeOutput)
+    @action(detail=True, methods=["post"])
+    def acknowledge(self, request: Request, pk: str) -> Response:
+        """Take the notice off that its data is gone."""
+        volume = self.get_object()
+        self.given(NoInput)
+        volume_acknowledge(actor=request.user, volume=volume, expected_revision=self.seen_revision)
+        return self.answer(volume.pk)
 
     @extend_schema(
         responses={204: None},

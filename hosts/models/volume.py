@@ -35,6 +35,10 @@ class Volume(models.Model):
     )
     message = models.TextField(blank=True, editable=False)
     engine_id = models.CharField(max_length=255, blank=True, editable=False)
+    # Differs each time that the volume is made on the host; empty until an agent reported it.
+    instance = models.CharField(max_length=64, blank=True, editable=False)
+    # It was made again, empty, and nobody has acknowledged that yet.
+    data_gone_at = models.DateTimeField(null=True, blank=True, editable=False)
     observed_at = models.DateTimeField(null=True, blank=True, editable=False)
     report_epoch = models.PositiveBigIntegerField(default=0, editable=False)
     report_seq = models.PositiveBigIntegerField(default=0, editable=False)

@@ -20,12 +20,15 @@ from trailer.errors import Invalid
 from trailer.validation import LIST_LIMIT, stored_number, stored_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.protocol.report import CycleReport, LeftoversReport, StepReport, TombstoneDone
     from agent.protocol.report import ResourceStatus as ResourceReport
 
 KEPT_CYCLES: Final = 200
 KEPT_LEFTOVERS: Final = 1000
 _MESSAGE_LIMIT: Final = 4096
+_INSTANCE_LIMIT: Final = 64
 _KIND: Final = re.compile(r"[a-z0-9-]{1,32}")
 _INTEGER: Final = 2**31 - 1
 
@@ -35,8 +38,41 @@ def network_observed(host: Host, item: ResourceReport, epoch: int) -> bool:
     return _resource_observed(Network, host, item, epoch)
 
 
-def volume_observed(host: Host, item: ResourceReport, epoch: int) -> bool:
-    return _resource_observed(Volume, host, item, epoch)
+def volume_observed(
+    host: Host,
+    item: ResourceReport,
+    epoch: int,
+    on_data_gone: Callable[[Volume], None] | None = None,
+) -> bool:
+    """Also marks a volume that was made again, empty; `on_data_gone` is called in the same
+    transaction.
+
+    An agent that loses its journal, or the answer to a creation, reports the same instance: it is
+    a label of the volume itself.
+    """
+    with transaction.atomic():
+        rows = Volume.objects.select_for_update().filter(
+            newer_than_stored(epoch, item.seq), pk=reported_id(item.object_id), host=host
+        )
+        before = rows.first()
+        observed = _resource_observed(Volume, host, item, epoch)
+        if before is not None and observed and item.instance:
+            is_gone = _instance_observed(before, stored_text(item.instance, _INSTANCE_LIMIT))
+            if is_gone and on_data_gone is not None:
+                on_data_gone(before)
+    return observed
+
+
+def _instance_observed(before: Volume, instance: str) -> bool:
+    """Whether it is another one than was seen before."""
+    if before.instance == instance:
+        return False
+    values: dict[str, object] = {"instance": instance}
+    if before.instance:
+        values["data_gone_at"] = timezone.now()
+        events.publish("volume", before.pk)
+    Volume.objects.filter(pk=before.pk).update(**values)
+    return bool(before.instance)
 
 
 def prerequisite_observed(host: Host, item: ResourceReport, epoch: int) -> bool:

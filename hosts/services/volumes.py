@@ -17,7 +17,7 @@ from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
 from trailer.rows import row_get, row_lock
-from trailer.validation import check_columns, check_resource_name, check_text
+from trailer.validation import check_columns, check_one_line, check_resource_name, check_text
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -95,9 +95,36 @@ def volume_delete(
         current.delete()
 
 
+def volume_acknowledge(
+    *, actor: Actor, volume: Volume, expected_revision: int | None = None
+) -> None:
+    """Takes the notice off that its data is gone; without one nothing changes."""
+    policy.require(actor, "volume.modify", volume)
+    with transaction.atomic():
+        current = row_lock(Volume.objects.all(), volume.pk)
+        # It may have been handed over while this waited.
+        policy.require(actor, "volume.modify", current)
+        check_revision(current.revision, expected_revision)
+        if current.data_gone_at is None:
+            return
+        gone = current.data_gone_at
+        current.data_gone_at = None
+        current.save(update_fields=["data_gone_at"])
+        record(
+            "volume.acknowledge",
+            current,
+            actor=actor,
+            changes=differences({"data_gone_since": gone}, {"data_gone_since": None}),
+        )
+        events.publish("volume", current.pk)
+        for workspace_id in set(current.mounts.values_list("workspace_id", flat=True)):
+            events.publish("workspace", workspace_id)
+
+
 def _checked_source(source: str) -> str:
     """The canonical path of a bind mount."""
     problem = bind_problem(source)
     if problem:
         raise Invalid.field("source", problem)
+    check_one_line(source, field="source", noun="The path of a bind mount")
     return canonical_path(source)

@@ -14,7 +14,13 @@ from agent.protocol.remote_sources import sources_problem
 from images.choices import ImageKind
 from images.refs import parse_reference
 from trailer.errors import Invalid
-from trailer.validation import LIST_LIMIT, TEXT_LIMIT, check_columns, check_string
+from trailer.validation import (
+    LIST_LIMIT,
+    TEXT_LIMIT,
+    check_columns,
+    check_one_line,
+    check_string,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,6 +104,9 @@ def check_sources(image: Image) -> None:
     """Needs a checked image: it may not be made from, or be pushed over, what others made on the
     host, nor add what no agent fetches. Only when that changes, so that a new rule blocks no
     unrelated edit."""
+    for number, file in enumerate(image.files):
+        for part in file["path"].split("/"):
+            check_one_line(part, field=f"files.{number}.path", noun="A file's path")
     if problem := dockerfile_problem(image.dockerfile, image.build_args):
         raise Invalid.field("dockerfile", problem)
     allow = settings.TRAILER_BUILD_ALLOW

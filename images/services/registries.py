@@ -19,7 +19,7 @@ from trailer.audit.record import record
 from trailer.errors import Conflict, Invalid
 from trailer.rows import row_lock
 from trailer.sealed import seal
-from trailer.validation import check_columns, check_string, check_text
+from trailer.validation import check_columns, check_one_line, check_string, check_text
 
 if TYPE_CHECKING:
     from trailer.policy import Actor
@@ -38,6 +38,7 @@ def registry_create(
 ) -> Registry:
     policy.require(actor, "registry.create")
     check_text({"server": server, "username": username})
+    check_one_line(username, field="username", noun="The username")
     check_string(password, field="password", limit=_PASSWORD_LIMIT)
     registry = Registry(
         owner=actor,
@@ -65,6 +66,7 @@ def registry_update(
         if "server" in fields and normalise_server(fields["server"]) != before:
             _move(current, _allowed_server(actor, fields["server"]))
         if "username" in fields:
+            check_one_line(fields["username"], field="username", noun="The username")
             current.username = fields["username"]
         if "password" in fields:
             check_string(fields["password"], field="password", limit=_PASSWORD_LIMIT)

@@ -4,6 +4,7 @@ import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { swapIcon } from "./icons.js";
 import { expectDeletion, isLive, refreshAll, refreshFollowers, renewHead } from "./live.js";
+import { unlessLost } from "./loss.js";
 import { all, showAllowed, showDeleted } from "./states.js";
 import { toast, toastLater } from "./toasts.js";
 
@@ -31,6 +32,9 @@ const DELETED = {
   stack: "Its containers and networks are removed. Volumes keep their data, those of needs too.",
   host: "Trailer forgets the host; nothing on the machine is touched.",
 };
+
+// These may replace a workspace's container, which throws away what it wrote.
+const REPLACING = { start: "Start", redeploy: "Redeploy" };
 
 // Cancelling is over when the host says so.
 const cancelling = new Map();
@@ -74,13 +78,17 @@ async function act(button) {
   }
   let answer;
   try {
-    answer = await request(action, kind, id, name);
+    answer = await requestAsking(action, kind, id, name);
   } catch (error) {
     settle();
     toast(error.message, "error");
     return;
   }
   settle();
+  if (answer === null && kind === "workspace" && REPLACING[action]) {
+    button.focus();
+    return;
+  }
   if (action === "cancel") {
     cancelling.set(target, name);
   }
@@ -120,7 +128,10 @@ function agreed(button, kind) {
 export async function carryOut(action, target, words) {
   const [kind, id] = target.split(":");
   try {
-    const answer = await request(action, kind, id, "");
+    const answer = await requestAsking(action, kind, id, words.replace(/^\S+ /, ""));
+    if (answer === null) {
+      return;
+    }
     toast(`${words}: requested.`);
     if (answer?.allowed_actions) {
       showAllowed(target, answer.allowed_actions);
@@ -132,8 +143,17 @@ export async function carryOut(action, target, words) {
   }
 }
 
-/** Sends the action to the API. */
-export function request(action, kind, id, name) {
+/** As `request`, asking first where files would be lost; null when the user does not go on. */
+function requestAsking(action, kind, id, name) {
+  const verb = kind === "workspace" && REPLACING[action];
+  if (!verb) {
+    return request(action, kind, id, name);
+  }
+  return unlessLost({ id, name }, verb, (refuses) => request(action, kind, id, name, refuses));
+}
+
+/** Sends the action to the API. With `refuses` it is not done where it would throw files away. */
+export function request(action, kind, id, name, refuses = false) {
   const path = `/api/v1/${COLLECTIONS[kind]}/${id}/`;
   if (action === "delete") {
     const query = kind === "volume" ? `?confirm=${encodeURIComponent(name)}` : "";
@@ -142,7 +162,7 @@ export function request(action, kind, id, name) {
   if (action === "enable" || action === "disable") {
     return send("PATCH", path, { enabled: action === "enable" });
   }
-  return send("POST", `${path}${action}/`, {});
+  return send("POST", `${path}${action}/`, refuses ? { refuse_loss: true } : {});
 }
 
 function leave(target, name) {

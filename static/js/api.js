@@ -6,6 +6,7 @@ export class ApiError extends Error {
     this.status = status;
     this.code = body.code || "error";
     this.fields = body.fields || {};
+    this.body = body;
   }
 }
 

@@ -40,7 +40,10 @@ async function preview(dialog, body, shown = (change) => change) {
   const save = form.querySelector("[data-save]");
   const [[field, wanted]] = Object.entries(body);
   form.elements[field].value = wanted;
+  const keep = form.querySelector("[data-snapshot-first]");
   save.disabled = true;
+  keep.hidden = true;
+  delete form.dataset.lossShown;
   showPlan(form, null, "Asking what this would do…");
   try {
     const { revision } = await send("GET", form.dataset.plan.replace(/(rollback\/)?plan\/$/, ""));
@@ -49,6 +52,8 @@ async function preview(dialog, body, shown = (change) => change) {
       form.dataset.revision = revision;
       showPlan(form, { ...plan, changes: plan.changes.map(shown) });
       save.disabled = plan.changes.length === 0;
+      keep.hidden = !(plan.loses_files && plan.can_snapshot);
+      form.toggleAttribute("data-loss-shown", plan.loses_files);
     }
   } catch (error) {
     showPlan(form, null, error.message);

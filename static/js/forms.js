@@ -5,6 +5,7 @@ import { clearConflict, showConflict } from "./conflict.js";
 import { clearErrors, showErrors } from "./errors.js";
 import { collect, difference } from "./fields.js";
 import { refreshAll, renewHead } from "./live.js";
+import { unlessLost } from "./loss.js";
 import { newImageFirst } from "./new-image.js";
 import { showPlan } from "./plan.js";
 import { renewTab } from "./tabs.js";
@@ -103,14 +104,35 @@ async function submit(form) {
   try {
     const body = form.dataset.changedOnly === undefined ? collect(form) : changes(form);
     await newImageFirst(form, body);
-    const revision = form.dataset.revision;
-    const headers = revision ? { "If-Match": revision } : {};
-    finish(form, await send(form.dataset.method, form.dataset.api, body, { headers }));
+    const answer = await save(form, body);
+    // Null is also the answer without a body, such as that of a form that deletes.
+    if (answer !== null || !mayReplace(form)) {
+      finish(form, answer);
+    }
   } catch (error) {
     refuse(form, error);
   } finally {
     button.removeAttribute("aria-busy");
   }
+}
+
+/** Asks before files are lost, unless the form has shown them. Null when the user does not go on. */
+function save(form, body) {
+  const attempt = (refuses) => {
+    const revision = form.dataset.revision;
+    const headers = revision ? { "If-Match": revision } : {};
+    const whole = refuses ? { ...body, refuse_loss: true } : body;
+    return send(form.dataset.method, form.dataset.api, whole, { headers });
+  };
+  if (!mayReplace(form) || form.dataset.lossShown !== undefined) {
+    return attempt(false);
+  }
+  const { workspace: id, name, verb } = form.dataset;
+  return unlessLost({ id, name }, verb || "Save", attempt);
+}
+
+function mayReplace(form) {
+  return form.dataset.workspace !== undefined;
 }
 
 function refuse(form, error) {

@@ -1,6 +1,7 @@
 // What saving would do, before it is saved: in one sentence, and field by field.
 
 import { icon } from "./icons.js";
+import { amountOf, lossDetails, lossSentence } from "./loss-words.js";
 import { describeSize } from "./sizes.js";
 
 const WORDS = {
@@ -34,9 +35,23 @@ export function showPlan(form, plan, problem = "") {
   const words = (WORDS[key] || plan.action).replace("Saving", form.dataset.verb || "Saving");
   line.append(icon(ICONS[key] || "circle-check"), words);
   place.append(line);
+  if (plan.loses_files) {
+    place.append(...lossOf(form, plan));
+  }
   if (plan.changes.length > 0) {
     place.append(changeList(plan.changes));
   }
+}
+
+/** Whole in a dialog, which asks nothing more; in one sentence beside a form. */
+function lossOf(form, plan) {
+  const line = document.createElement("span");
+  line.className = "plan-words plan-loss";
+  line.append(icon("triangle-alert"), part("span", lossSentence(plan)));
+  if (!form.closest("dialog")) {
+    return [line];
+  }
+  return amountOf(plan) ? [line, ...lossDetails(plan)] : lossDetails(plan);
 }
 
 /** Field changes, old to new, as templates/partials/changes.html draws them. */

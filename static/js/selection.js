@@ -2,8 +2,10 @@
 // for itself.
 
 import { request } from "./actions.js";
+import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { expectDeletion, refreshAll } from "./live.js";
+import { agreeToLose, isLoss } from "./loss.js";
 import { all, showAllowed, showDeleted } from "./states.js";
 import { clearErrorToasts, toast } from "./toasts.js";
 
@@ -79,43 +81,81 @@ async function act(action) {
   clearErrorToasts();
   const bar = document.querySelector("[data-selection]");
   bar.setAttribute("aria-busy", "true");
-  const failed = [];
-  const queue = [...rows];
-  const work = async () => {
-    for (let row = queue.shift(); row; row = queue.shift()) {
-      const problem = await one(action, row);
-      if (problem) {
-        failed.push([row, problem]);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const { done, failed } = await carriedOut(action, rows);
   bar.removeAttribute("aria-busy");
-  tell(action, rows, failed);
-  chosen.clear();
-  // What failed stays chosen, for another try.
-  failed.forEach(([[resource, name]]) => chosen.set(resource, name));
+  tell(action, done, failed);
+  done.forEach(([resource]) => chosen.delete(resource));
   show();
   setTimeout(refreshAll, 300);
 }
 
-/** Returns what went wrong, or "". */
-async function one(action, [resource, name]) {
+/** What was done and what failed; rows in neither were not agreed to. Those and the failed stay chosen. */
+async function carriedOut(action, rows) {
+  const losing = action === "redeploy" ? await losses(rows) : [];
+  if (losing.length > 0 && !(await agreeToLose("Redeploy", losing))) {
+    return { done: [], failed: [] };
+  }
+  const failed = await each(rows, (row) => one(action, row, action === "start"));
+  const refused = failed.filter(([, error]) => isLoss(error));
+  const others = failed.filter(([, error]) => !isLoss(error));
+  const notDone = new Set(failed.map(([row]) => row));
+  const done = rows.filter((row) => !notDone.has(row));
+  if (refused.length > 0 && (await agreeToLose("Start", refused.map(([row, error]) => item(row, error.body))))) {
+    const again = await each(refused.map(([row]) => row), (row) => one(action, row));
+    const failedAgain = new Set(again.map(([row]) => row));
+    done.push(...refused.map(([row]) => row).filter((row) => !failedAgain.has(row)));
+    others.push(...again);
+  }
+  return { done, failed: others };
+}
+
+/** Which of them a redeploy would take files from. One that cannot be asked says why when it is redeployed. */
+async function losses(rows) {
+  const found = [];
+  await each(rows, async (row) => {
+    const [, id] = row[0].split(":");
+    const plan = await send("POST", `/api/v1/workspaces/${id}/redeploy/plan/`, {}, { safe: true });
+    if (plan.loses_files) {
+      found.push(item(row, plan));
+    }
+  });
+  return found.sort((left, right) => left.name.localeCompare(right.name, "en", { numeric: true }));
+}
+
+function item([resource, name], loss) {
+  return { id: resource.split(":")[1], name, loss };
+}
+
+/** A few at a time; returns those that failed, each with its error. */
+async function each(rows, work) {
+  const failed = [];
+  const queue = [...rows];
+  const worker = async () => {
+    for (let row = queue.shift(); row; row = queue.shift()) {
+      try {
+        await work(row);
+      } catch (error) {
+        failed.push([row, error]);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return failed;
+}
+
+async function one(action, [resource, name], refuses = false) {
   const [kind, id] = resource.split(":");
   all("data-row", resource).forEach((row) => row.classList.add("is-working"));
   if (action === "delete") {
     expectDeletion(resource);
   }
   try {
-    const answer = await request(action, kind, id, name);
+    const answer = await request(action, kind, id, name, refuses);
     if (action === "delete") {
       showDeleted(resource);
     } else if (answer?.allowed_actions) {
       showAllowed(resource, answer.allowed_actions);
     }
-    return "";
-  } catch (error) {
-    return error.message;
   } finally {
     all("data-row", resource).forEach((row) => row.classList.remove("is-working"));
   }
@@ -134,17 +174,16 @@ function agreed(rows) {
 }
 
 function tell(action, rows, failed) {
-  const done = rows.length - failed.length;
+  const done = rows.length;
   if (done > 0) {
-    const lost = new Set(failed.map(([[resource]]) => resource));
-    const names = rows.filter(([resource]) => !lost.has(resource)).map(([, name]) => name);
+    const names = rows.map(([, name]) => name);
     const shown = names.slice(0, MOST_NAMED).join(", ");
     const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : "";
     const verb = action === "delete" ? "were deleted" : `will be ${DONE[action]}`;
     toast(done === 1 ? `${shown} ${verb.replace("were", "was")}.` : `${done} ${verb}: ${shown}${more}.`);
   }
-  for (const [[, name], problem] of failed.slice(0, MOST_NAMED)) {
-    toast(`${name}: ${problem}`, "error");
+  for (const [[, name], error] of failed.slice(0, MOST_NAMED)) {
+    toast(`${name}: ${error.message}`, "error");
   }
   if (failed.length > MOST_NAMED) {
     toast(`${failed.length - MOST_NAMED} more could not be ${DONE[action]}; they are still selected.`, "error");

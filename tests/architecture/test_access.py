@@ -83,6 +83,7 @@ TABLE = {
     "volumes/": Route("", "GET", OPEN),
     "volumes/{id}/": Route("volume", "GET DELETE", HIDDEN),
     "volumes/{id}/grants/": Route("volume", "GET PUT", HIDDEN, Role.MANAGER),
+    "volumes/{id}/acknowledge/": Route("volume", "POST", HIDDEN),
     "volumes/{id}/transfer/": Route("volume", "POST", HIDDEN, OWNER),
     "registries/": Route("", "GET", OPEN),
     "registries/{id}/": Route("registry", "GET PATCH DELETE", HIDDEN),

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from django.test import Client, TestCase, override_settings
+from django.utils import timezone
 
 from images.models import Image
 from tests.architecture.scene import undone
@@ -33,6 +34,7 @@ CHANGES_NOTHING = {
     "POST workspaces/{id}/plan/",
     "POST workspaces/{id}/redeploy/plan/",
     "POST workspaces/{id}/rollback/plan/",
+    "POST workspaces/{id}/redeploy/plan/",
     "PATCH networks/{id}/",
     "POST stacks/check/",
     "POST stacks/{id}/encrypt/",
@@ -78,6 +80,7 @@ BODIES: dict[str, Any] = {
     "PUT networks/{network}/grants/": [{"user": "stan", "role": "viewer"}],
     "POST volumes/": {"name": "papers", "host": "{host}"},
     "DELETE volumes/{volume}/?confirm=data": None,
+    "POST volumes/{volume}/acknowledge/": {},
     "POST volumes/{volume}/transfer/": {"owner": "stan"},
     "PUT volumes/{volume}/grants/": [{"user": "stan", "role": "viewer"}],
     "POST registries/": {"server": "other.example.com"},
@@ -154,7 +157,7 @@ def _scene() -> tuple[Any, dict[str, str]]:
         "host": host,
         "spare": make_host("beta", enabled=False),
         "network": make_network(host, admin),
-        "volume": make_volume(host, admin, "data"),
+        "volume": make_volume(host, admin, "data", data_gone_at=timezone.now()),
         "registry": make_registry(admin),
         "image": image,
         "unused": make_image(host, admin),

@@ -193,7 +193,8 @@ def test_an_edit_is_previewed_and_then_saved_as_only_what_changed(
 
     with page.expect_request(lambda request: request.method == "PATCH") as sent:
         save.click()
-    assert json.loads(sent.value.post_data or "") == {"description": "Only words", "cpus": 2}
+    saved = {"description": "Only words", "cpus": 2, "refuse_loss": True}
+    assert json.loads(sent.value.post_data or "") == saved
     assert sent.value.headers["if-match"] == "1"
     expect(page.locator(".toast")).to_contain_text("Saved.")
     after = agent.read(f"/workspaces/{workspace['id']}/")

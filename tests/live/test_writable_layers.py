@@ -241,6 +241,23 @@ async def test_names_of_files_are_shown_only_with_the_right_to_a_terminal() -> N
     assert "terminal" in answer["writable_layer_reason"]
 
 
+async def test_a_snapshot_is_offered_to_those_who_may_take_one_now() -> None:
+    scene = await Scene.build()
+    running = {"observed_status": "running", "pending_status": ""}
+    await Workspace.objects.filter(pk=scene.workspace.pk).aupdate(**running)
+    editor = await sync_to_async(make_user)()
+    await sync_to_async(make_grant)(scene.workspace, editor, Role.EDITOR, terminal=False)
+
+    async def offered(user: Any) -> Any:
+        asked = scene.call("redeploy/plan/", {}, user=user)
+        return (await scene.answered(asked)).json()["can_snapshot"]
+
+    assert await offered(scene.owner) is True
+    assert await offered(editor) is False
+    await Workspace.objects.filter(pk=scene.workspace.pk).aupdate(observed_status="stopped")
+    assert await offered(scene.owner) is False
+
+
 async def test_what_an_agent_claims_is_bounded() -> None:
     scene = await Scene.build()
     paths = tuple(WrittenPath(path=f"/{n}\0" + "x" * 9000, size_bytes=n) for n in range(50))

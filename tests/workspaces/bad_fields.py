@@ -30,6 +30,7 @@ BAD_FIELDS: list[tuple[str, Any, str]] = [
         for value in each(None, 1, [], {}, True, _LONG, "\ud800")
     ),
     ("description", "ü" * (33 * 1024), "description"),
+    *(("description", value, "description") for value in each("a\u202eb", "a\x1b[0m", "\u2067")),
     *(("host", value, "host") for value in each("x", 1, None, [], {}, True, "", UUID_TEXT + "0")),
     *(("image", value, "image") for value in each("x", 1, None, [], {}, True, "")),
     *(
@@ -41,6 +42,12 @@ BAD_FIELDS: list[tuple[str, Any, str]] = [
     *(
         ("env", value, "env")
         for value in each([], None, "A=b", 1, {"": "x"}, {"A=B": "x"}, {"A\0": "x"})
+    ),
+    *(("env", {name: "x"}, "env") for name in each("A\n", "A\u202e", " A", "\u200bA")),
+    *(("labels", {name: "x"}, "labels") for name in each("a\n", "a\u202e", "a ", "a\u200b")),
+    *(
+        ("mounts", [{"volume": UUID_TEXT, "target": target}], "mounts.0.target")
+        for target in each("/data\n", "/da\u202eta", "/data ", "/da\tta", "/\u200b")
     ),
     *(("env", {"A": value}, "env.A") for value in each(1, None, True, [], {}, 1.5, "\0", _LONG)),
     ("env", {f"K{n}": "v" for n in range(MANY)}, "env"),

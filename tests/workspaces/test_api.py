@@ -18,7 +18,7 @@ READ_ONLY = {
     *("revision", "observed_revision", "container_id", "container_name", "started_at"),
     *("restart_count", "health", "owner", "stack", "created_at", "updated_at", "exit_code"),
     *("host_name", "image_name", "network_names", "volume_names", "gpu_ids", "timer"),
-    "hidden_fields",
+    *("hidden_fields", "notice"),
 }
 
 
@@ -144,6 +144,7 @@ def test_a_plan_has_the_shape_of_the_contract(scene: Scene) -> None:
     assert answer.status_code == 200
     told = answer.json()
     assert told.pop("writable_layer_reason").endswith("is pending.")
+    assert told.pop("can_snapshot") is False
     assert told == {
         "action": "replace",
         "changes": [

@@ -13,7 +13,7 @@ from trailer.accounts.passwords import set_password
 from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.rows import row_lock
-from trailer.validation import check_columns, check_text
+from trailer.validation import check_columns, check_one_line, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,6 +193,7 @@ def _set_groups(user: User, names: Sequence[str]) -> None:
 def _name_group(group: Group, name: str) -> None:
     check_text({"name": name})
     group.name = name.strip()
+    check_one_line(group.name, field="name", noun="The name")
     check_columns(group, ("name",))
 
 

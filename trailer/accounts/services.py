@@ -13,7 +13,7 @@ from trailer.accounts.passwords import set_password
 from trailer.audit.record import differences, record
 from trailer.errors import Invalid, NotAllowed
 from trailer.rows import row_lock
-from trailer.validation import check_columns, check_text
+from trailer.validation import check_columns, check_one_line, check_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,6 +40,7 @@ def token_create(
     """The token and its key, which nobody can read again. `granted_by` is the caller's own."""
     policy.require(actor, "apitoken.create")
     check_text({"name": name})
+    check_one_line(name, field="name", noun="The name")
     key = secrets.new_token("api")
     token = ApiToken(
         user=actor,

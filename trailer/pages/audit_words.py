@@ -25,6 +25,7 @@ _WHOLE: Final = {
     "host.revoke": "Shut out the agent of host",
     "host.confirm_state": "Confirmed the state of host",
     "host.share": "Changed capabilities on host",
+    "volume.acknowledge": "Acknowledged the lost data of volume",
     "workspace.exec_opened": "Opened a terminal in workspace",
     "workspace.exec_closed": "Closed a terminal in workspace",
     "workspace.attach_opened": "Attached to workspace",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from hosts.models import Volume
     from trailer.accounts.models import User
 
 _SNAPSHOTS_SHOWN = 20
@@ -63,6 +64,12 @@ def tabs_for(user: User, workspace: Workspace) -> list[tuple[str, str]]:
     ]
 
 
+def _without_their_data(workspace: Workspace) -> list[Volume]:
+    """Volumes that it mounts and whose data is gone; needs the mounts prefetched."""
+    volumes = {mount.volume for mount in workspace.mounts.all() if mount.volume.data_gone_at}
+    return sorted(volumes, key=lambda volume: volume.name)
+
+
 class WorkspaceCreateView(PageView):
     template_name = "workspaces/new.html"
 
@@ -83,6 +90,7 @@ class WorkspaceView(PageView):
         "access": "access/_grants.html",
         "snapshots": "workspaces/_snapshots.html",
         "timer": "workspaces/_timer.html",
+        "lost": "workspaces/_lost_data.html",
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -93,6 +101,7 @@ class WorkspaceView(PageView):
         context: dict[str, Any] = {"workspace": workspace, "tab": tab, "tabs": tabs}
         now = timezone.now()
         context |= {"timer": timer_told(workspace, now), "today": now.date()}
+        context["lost_volumes"] = _without_their_data(workspace)
         if workspace.stack:
             # nosemgrep: unscoped-read (the name of a visible one's stack)
             context["of_stack"] = Stack.objects.filter(pk=workspace.stack).first()

@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agent.protocol import naming
+from hosts.volume_notice import mounts_notice
 from images.models import Image
 from trailer import policy
 from workspaces.api.parts import (
@@ -77,6 +78,10 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     status = serializers.SerializerMethodField()
     status_label = serializers.SerializerMethodField()
     message = serializers.CharField(read_only=True)
+    notice = serializers.SerializerMethodField(
+        help_text="What stays true until somebody acknowledges it, such as that the data of one "
+        "of its volumes is gone; or empty."
+    )
     fresh = serializers.SerializerMethodField()
     observed_at = serializers.DateTimeField(read_only=True, allow_null=True)
     allowed_actions = serializers.SerializerMethodField()
@@ -149,6 +154,9 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
 
     def get_status_label(self, workspace: Workspace) -> str:
         return workspace_badge(workspace).label
+
+    def get_notice(self, workspace: Workspace) -> str:
+        return mounts_notice(mount.volume for mount in workspace.mounts.all())
 
     def get_fresh(self, workspace: Workspace) -> bool:
         return workspace_is_fresh(workspace, timezone.now())
@@ -233,6 +241,9 @@ class LossSerializer(serializers.Serializer[Any]):
     writable_layer = WritableLayerSerializer(allow_null=True)
     writable_layer_reason = serializers.CharField(
         allow_blank=True, help_text="Why there is none, or why its paths are left out."
+    )
+    can_snapshot = serializers.BooleanField(
+        help_text="Whether you may keep the files in a snapshot now. False where none are lost."
     )
 
 

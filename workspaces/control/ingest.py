@@ -29,6 +29,7 @@ from images.services.observed import build_observed, image_observed
 from images.services.registry_tests import registry_tested
 from trailer.errors import ApplicationError, Invalid, Unavailable
 from workspaces.services import workspace_event_record, workspace_observed
+from workspaces.services.volume_loss import volume_data_gone
 
 if TYPE_CHECKING:
     from agent.protocol.report import Report, ReportItem
@@ -88,7 +89,7 @@ def _apply_resource(host: Host, item: ResourceStatus, epoch: int) -> None:
         case "network":
             network_observed(host, item, epoch)
         case "volume":
-            volume_observed(host, item, epoch)
+            volume_observed(host, item, epoch, on_data_gone=volume_data_gone)
         case "prerequisite":
             prerequisite_observed(host, item, epoch)
         case _:

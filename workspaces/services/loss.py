@@ -21,9 +21,11 @@ from trailer.validation import stored_text
 from workspaces.selectors import workspace_get
 from workspaces.sessions.access import Place
 from workspaces.sessions.layers import Found, layers_of
+from workspaces.status import workspace_badge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
     from typing import Any
     from uuid import UUID
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 # Names of files are content: who may open a terminal sees them.
 NAMES_RIGHT: Final = "workspace.exec"
+SNAPSHOT: Final = "snapshot"
 _NO_NAMES: Final = "The names of files are shown to those who may open a terminal."
 _MOST_PATH: Final = 4096
 _MIB: Final = 1024 * 1024
@@ -40,11 +43,13 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """Without a layer, `reason` says why; beside one, why its paths are left out."""
+    """Without a layer, `reason` says why; beside one, why its paths are left out. With
+    `can_snapshot` the actor may keep the files in a snapshot now."""
 
     loses_files: bool = False
     layer: WritableLayer | None = None
     reason: str = ""
+    can_snapshot: bool = False
 
 
 NOTHING: Final = Loss()
@@ -71,7 +76,10 @@ def losses_of(actor: Actor, workspaces: Sequence[Workspace]) -> list[Loss]:
             asked.append(_place(workspace))
     found = async_to_sync(layers_of)(asked, str(actor.pk)) if asked else []
     by_id = away | {place.workspace_id: one for place, one in zip(asked, found, strict=True)}
-    return [_loss(actor, workspace, by_id[workspace.pk]) for workspace in workspaces]
+    return [
+        _loss(actor, workspace, by_id[workspace.pk], _can_snapshot(actor, workspace, now))
+        for workspace in workspaces
+    ]
 
 
 def revision_without_loss(
@@ -109,6 +117,7 @@ def loss_body(loss: Loss) -> dict[str, Any]:
         "loses_files": loss.loses_files,
         "writable_layer": None if loss.layer is None else _layer_body(loss.layer),
         "writable_layer_reason": loss.reason,
+        "can_snapshot": loss.can_snapshot,
     }
 
 
@@ -127,17 +136,30 @@ def _place(workspace: Workspace) -> Place:
     return Place(workspace_id=workspace.pk, host_id=host.pk, host_name=host.name, epoch=host.epoch)
 
 
-def _loss(actor: Actor, workspace: Workspace, found: Found) -> Loss:
+def _can_snapshot(actor: Actor, workspace: Workspace, now: datetime) -> bool:
+    offered = SNAPSHOT in workspace_badge(workspace).actions
+    return (
+        offered
+        and not is_out_of_reach(workspace.host, now)
+        and policy.allows(actor, "host.images", workspace.host)
+        and SNAPSHOT in policy.allowed_of(actor, workspace, [SNAPSHOT])
+    )
+
+
+def _loss(actor: Actor, workspace: Workspace, found: Found, can_snapshot: bool) -> Loss:
     if found.problem:
         reason = f"What its container wrote is not known: {stored_text(found.problem, 512)}"
-        return Loss(loses_files=True, reason=reason)
+        return Loss(loses_files=True, reason=reason, can_snapshot=can_snapshot)
     layer = found.layer
     if layer is None or not layer.file_count:
         return NOTHING if layer is None else Loss(layer=_clean(layer))
-    shown = _clean(layer)
-    if policy.allows(actor, NAMES_RIGHT, workspace):
-        return Loss(loses_files=True, layer=shown)
-    return Loss(loses_files=True, layer=_clean(layer, names=False), reason=_NO_NAMES)
+    sees_names = policy.allows(actor, NAMES_RIGHT, workspace)
+    return Loss(
+        loses_files=True,
+        layer=_clean(layer, names=sees_names),
+        reason="" if sees_names else _NO_NAMES,
+        can_snapshot=can_snapshot,
+    )
 
 
 def _clean(layer: WritableLayer, *, names: bool = True) -> WritableLayer:

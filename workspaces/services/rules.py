@@ -18,6 +18,7 @@ from workspaces.validation.host_limits import (
     check_size,
     check_virtualization,
 )
+from workspaces.validation.start_size import START_FIELDS, check_start_size
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,6 +48,8 @@ def check_rules(
         check_name(new.name, names_near(new.name, host_id=host.pk, other_than=workspace_id))
     if moved("memory_bytes", "cpus"):
         check_size(new, host)
+    if moved(*START_FIELDS):
+        check_start_size(new)
     if moved("ports"):
         _check_ports(actor, new, host, workspace_id)
     if moved("urls"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.protocol.naming import RESERVED_LABEL_PREFIXES
 from trailer.errors import Invalid
+from trailer.validation import check_one_line, check_paragraphs
 from workspaces.choices import DesiredState
 from workspaces.fields import WorkspaceFields
 from workspaces.validation.parts import (
@@ -120,6 +121,12 @@ def clean_name(value: Any, path: str) -> str:
     return name
 
 
+def _description(value: Any, path: str) -> str:
+    description = text(value, path)
+    check_paragraphs(description, field=path, noun="The description")
+    return description
+
+
 def _command(value: Any, path: str) -> tuple[str, ...]:
     return tuple(text(item, f"{path}.{n}") for n, item in enumerate(entries(value, path)))
 
@@ -148,6 +155,7 @@ def _env_name(value: str, path: str) -> str:
     name = text(value, path, max_length=_MAX_ENV_NAME)
     if not name or "=" in name:
         raise Invalid.field(path, f"Names in {path} may not be empty or contain '='.")
+    check_one_line(name, field=path, noun=f"A name in {path}")
     return name
 
 
@@ -157,6 +165,7 @@ def _labels(value: Any, path: str) -> dict[str, str]:
         key = text(raw, path, max_length=_MAX_ENV_NAME)
         if not key:
             raise Invalid.field(path, "A label's name may not be empty.")
+        check_one_line(key, field=path, noun="A label's name")
         if key.lower().startswith(RESERVED_LABEL_PREFIXES):
             raise Invalid.field(
                 path,
@@ -184,7 +193,7 @@ def _whole(least: int, most: int | None = None) -> Callable[[Any, str], int]:
 
 _CLEANERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "name": clean_name,
-    "description": text,
+    "description": _description,
     "host": identifier,
     "image": identifier,
     "desired_state": lambda value, path: choice(value, path, DesiredState.values),

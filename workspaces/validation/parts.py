@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.protocol.spec import HealthCheckSpec, PortSpec, UrlSpec
 from trailer.errors import Invalid
+from trailer.validation import check_one_line
 from workspaces.choices import PortProtocol, UrlAuth
 from workspaces.fields import MountFields
 from workspaces.gpus import GpuWish
@@ -120,6 +121,7 @@ def _target(value: Any, path: str) -> str:
         raise Invalid.field(path, f"{path} must be an absolute path, for example /data.")
     if ".." in target.split("/"):
         raise Invalid.field(path, f"{path} may not contain '..'.")
+    check_one_line(target, field=path, noun="A mount's path in the container")
     clean = "/" + posixpath.normpath(target).lstrip("/")
     if clean == "/":
         raise Invalid.field(path, f"{path} may not be the root folder of the container.")

@@ -148,6 +148,7 @@ def checked_branch(branch: str) -> str:
     parts = branch.split("/")
     if (
         not branch
+        or not branch.isprintable()
         or len(branch) > 200
         or branch.startswith("-")
         or branch.endswith(("/", "."))

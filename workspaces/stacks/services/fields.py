@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from trailer.errors import Invalid
 from trailer.sealed import seal, seal_mapping, unseal_mapping
-from trailer.validation import LIST_LIMIT, check_columns, check_range, check_string, check_text
+from trailer.validation import (
+    LIST_LIMIT,
+    check_columns,
+    check_one_line,
+    check_paragraphs,
+    check_range,
+    check_string,
+    check_text,
+)
 from workspaces.stacks.file.variables import VARIABLE_NAME
 from workspaces.stacks.git.address import parse_repository
 from workspaces.stacks.git.source import checked_branch
@@ -70,6 +78,10 @@ def write_fields(stack: Stack, fields: StackFields) -> set[str]:
     values: Mapping[str, Any] = fields
     for name in PLAIN:
         if name in values and values[name] != getattr(stack, name):
+            if name == "description":
+                check_paragraphs(values[name], field=name, noun="The description")
+            elif name == "path":
+                check_one_line(values[name].strip(), field=name, noun="The path")
             setattr(stack, name, values[name])
             changed.add(name)
     if "variables" in values:
