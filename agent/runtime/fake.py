@@ -23,7 +23,7 @@ from agent.protocol.session import EngineInfo
 from agent.runtime.fake_images import FakeImages
 from agent.runtime.fake_sessions import FakeSessions
 from agent.runtime.fake_streams import FakeEvents
-from agent.runtime.port import ContainerStats, EngineEvent, Health, Look
+from agent.runtime.port import ContainerStats, EngineEvent, Look
 
 if TYPE_CHECKING:
     from agent.engine_requests import ContainerRequest, NetworkRequest, VolumeRequest
@@ -227,8 +227,9 @@ class FakeRuntime(FakeImages, FakeSessions):
         self._call("info")
         return EngineInfo(id="fake", name="fake", version="1", api_version="1.41")
 
-    def health(self) -> Health:
-        return Health(message="The container engine cannot be reached." if self.away else "")
+    def ping(self, *, deadline: float) -> None:
+        if self.away:
+            raise EngineUnavailable("The container engine cannot be reached.")
 
     # --- inside ---
 

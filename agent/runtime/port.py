@@ -82,13 +82,6 @@ class Stream(Protocol[T_co]):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Health:
-    """Whether the engine answers; `message` is empty while it does."""
-
-    message: str = ""
-
-
 class Runtime(SessionRuntime, Protocol):
     """Calls are safe from several threads. 304, and 404 on removal, count as success."""
 
@@ -195,7 +188,10 @@ class Runtime(SessionRuntime, Protocol):
 
     def info(self) -> EngineInfo: ...
 
-    def health(self) -> Health: ...
+    def ping(self, *, deadline: float) -> None:
+        """Raises EngineUnavailable unless the engine answers within these seconds. Has its own
+        connection, counts as no call, and is for one thread."""
+        ...
 
     @property
     def data_root(self) -> str:

@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agent.protocol import naming
+from hosts.status import object_message
 from images.models import Image
 from trailer import policy
 from workspaces.api.parts import (
@@ -76,8 +77,11 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     )
     status = serializers.SerializerMethodField()
     status_label = serializers.SerializerMethodField()
-    message = serializers.CharField(read_only=True)
-    fresh = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
+    fresh = serializers.SerializerMethodField(
+        help_text="False while the host's agent is silent, or its engine does not answer; "
+        "the status is then the last that was known."
+    )
     observed_at = serializers.DateTimeField(read_only=True, allow_null=True)
     allowed_actions = serializers.SerializerMethodField()
     revision = serializers.IntegerField(read_only=True)
@@ -149,6 +153,9 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
 
     def get_status_label(self, workspace: Workspace) -> str:
         return workspace_badge(workspace).label
+
+    def get_message(self, workspace: Workspace) -> str:
+        return object_message(workspace.host, workspace.message)
 
     def get_fresh(self, workspace: Workspace) -> bool:
         return workspace_is_fresh(workspace, timezone.now())
