@@ -166,8 +166,12 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions, DockerLayers):
             if "not paused" not in str(problem):
                 raise
 
-    def update_container(self, container_id: str, *, nano_cpus: int, memory_bytes: int) -> None:
-        data: dict[str, int] = {}
+    def update_container(
+        self, container_id: str, *, nano_cpus: int, memory_bytes: int, restart_policy: str = ""
+    ) -> None:
+        data: dict[str, Any] = {}
+        if restart_policy:
+            data["RestartPolicy"] = {"Name": restart_policy}
         if nano_cpus:
             data["NanoCpus"] = nano_cpus
         if memory_bytes:

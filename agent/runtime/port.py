@@ -110,8 +110,10 @@ class Runtime(SessionRuntime, Protocol):
     def unpause_container(self, container_id: str) -> None: ...
 
     def update_container(
-        self, container_id: str, *, nano_cpus: int, memory_bytes: int
-    ) -> None: ...
+        self, container_id: str, *, nano_cpus: int, memory_bytes: int, restart_policy: str = ""
+    ) -> None:
+        """What is 0 or empty stays as it is."""
+        ...
 
     def write_file(self, container_id: str, folder: str, name: str, data: bytes) -> None:
         """Into a folder that the container has; over what is there."""
