@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.protocol.prerequisites import PrerequisiteMount
     from agent.protocol.spec import GpuSpec, HealthCheckSpec, MountSpec, PortSpec
+
+
+# Of every container of a workspace.
+RESTART_POLICY: Final = "unless-stopped"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,6 +51,8 @@ class ObservedContainer:
     health_output: str = ""
     nano_cpus: int = 0
     memory_bytes: int = 0
+    # Empty where it was not looked at.
+    restart_policy: str = ""
     attachments: tuple[Attachment, ...] = ()
     mounts: tuple[ObservedMount, ...] = ()
     log_tail: str = ""

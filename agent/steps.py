@@ -248,8 +248,11 @@ class UnpauseContainer(ContainerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateContainer(ContainerStep):
+    """What is 0 or empty stays as it is."""
+
     nano_cpus: int = 0
     memory_bytes: int = 0
+    restart_policy: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from agent.host_network.addresses import HostAddresses
 from agent.loop.assembly import make_parts
 from agent.loop.cycle import CycleLoop
 from agent.loop.digests import DigestWatch
+from agent.loop.engine_watch import EngineWatch
 from agent.loop.events import EngineListener
 from agent.loop.guard import GuardState, MetadataGuard
 from agent.loop.heartbeat import HeartbeatLoop, Update
@@ -96,6 +97,7 @@ class Supervisor:
             on_change=self._state_changed,
             on_rejected=self._rejected,
         )
+        self.engine_watch = EngineWatch(runtime, on_turn=self._engine_turned)
         self.self_watch = self._self_watch(agents, own_id)
         self.maintenance = self._maintenance(agents)
         self.heartbeat = self._heartbeat(runtime, server)
@@ -115,6 +117,7 @@ class Supervisor:
             gpus=self.parts.gpus,
             on_gpus=lambda: self.parts.wake.request("gpus"),
             trouble=lambda: self.cycles.trouble or self.parts.disk.message(),
+            engine=self.engine_watch,
             on_settings=self._settings_changed,
             update=self._update,
             guard=lambda: self.guard.state if self.guard else GuardState(),
@@ -224,6 +227,7 @@ class Supervisor:
         )
         self.parts.wake.request("start", full=True)
         loops: list[tuple[str, Callable[[], None]]] = [
+            ("engine-ping", lambda: self.engine_watch.run(self._stop)),
             ("engine-events", lambda: self.engine.run(self._stop)),
             ("cycle", lambda: self.cycles.run(self._stop)),
             ("poll", lambda: self.poll.run(self._stop)),
@@ -373,6 +377,13 @@ class Supervisor:
         if not self.cycles.trouble:
             log.error("the engine is away: %s", why)
             self.parts.wake.request("engine", full=True)
+
+    def _engine_turned(self, answers: bool) -> None:
+        if answers:
+            # The event stream of a frozen engine goes on as if nothing were, and asks for no look.
+            self.parts.failures.engine_is_back()
+            self.parts.wake.request("engine", full=True)
+        self.heartbeat.wake()
 
     def _engine_event(self, event: EngineEvent) -> None:
         """Our own writes come back as events: they ask for a closer look, not for a sooner one."""

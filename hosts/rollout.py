@@ -10,7 +10,7 @@ from agent.protocol.image_refs import is_same_image
 from agent.protocol.naming import is_pulled
 from agent.protocol.session import AGENT_ARCHIVES
 from hosts.choices import RolloutHostStatus
-from hosts.status import is_fresh
+from hosts.status import is_heard
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -59,7 +59,7 @@ def outcome(
     is_answered, problem = _answer(host, image, ordered_at)
     if problem:
         return RolloutHostStatus.FAILED, problem
-    if is_answered and is_fresh(host, now):
+    if is_answered and is_heard(host, now):
         return RolloutHostStatus.DONE, ""
     if now - ordered_at > PATIENCE:
         minutes = round(PATIENCE.total_seconds() / 60)

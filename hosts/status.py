@@ -46,11 +46,39 @@ def silence_limit(host: Host) -> timedelta:
     return timedelta(seconds=MISSED_HEARTBEATS * host.heartbeat_interval)
 
 
-def is_fresh(host: Host, now: datetime) -> bool:
-    """Whether what we know of this host is still to be trusted."""
+def is_heard(host: Host, now: datetime) -> bool:
+    """True while the host's agent speaks to this server, whether or not its engine answers it."""
     if host.last_heartbeat is None or host.agent_revoked_at is not None:
         return False
     return now - host.last_heartbeat <= silence_limit(host)
+
+
+def is_fresh(host: Host, now: datetime) -> bool:
+    """True if the status of what runs on this host can be trusted: its agent is heard, and the
+    engine answers the agent. The only place that decides it for workspaces, images, networks,
+    volumes and stacks."""
+    return is_heard(host, now) and host.engine_silent_since is None
+
+
+def stale_since(host: Host, now: datetime) -> datetime | None:
+    """The last moment at which the status of what runs there was true; None while it is."""
+    if is_fresh(host, now):
+        return None
+    silent = (host.engine_silent_since, None if is_heard(host, now) else host.last_heartbeat)
+    return min((moment for moment in silent if moment is not None), default=None)
+
+
+def engine_sentence(host: Host) -> str:
+    """That the engine does not answer, and since when; empty while it does."""
+    if host.engine_silent_since is None:
+        return ""
+    return f"The engine does not answer since {host.engine_silent_since:%Y-%m-%d %H:%M:%S} UTC."
+
+
+def object_message(host: Host, message: str) -> str:
+    """The message of a workspace, image, network, volume or stack on this host, after what makes
+    its status doubtful."""
+    return f"{engine_sentence(host)} {message}".strip()
 
 
 def host_status(host: Host, now: datetime) -> HostStatus:
@@ -58,7 +86,7 @@ def host_status(host: Host, now: datetime) -> HostStatus:
         return HostStatus.DISABLED
     if host.last_heartbeat is None:
         return HostStatus.PENDING
-    return HostStatus.ONLINE if is_fresh(host, now) else HostStatus.OFFLINE
+    return HostStatus.ONLINE if is_heard(host, now) else HostStatus.OFFLINE
 
 
 def is_out_of_reach(host: Host, now: datetime) -> bool:
@@ -77,10 +105,11 @@ def host_message(host: Host) -> str:
             "The agent of this host was shut out. What it runs stays as it is; connect an agent "
             "to manage it again."
         )
-    if not host.message and host.update_message:
+    message = object_message(host, host.message)
+    if not message and host.update_message:
         image = host.update_image or "a newer image"
         return f"The agent could not be replaced by {image}: {host.update_message}"
-    return host.message
+    return message
 
 
 def host_badge(host: Host, now: datetime) -> Badge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from channels.layers import BaseChannelLayer
 
 logger = logging.getLogger(__name__)
+
+FRESHNESS_GROUP: Final = "live.freshness"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,13 @@ def publish(kind: str, object_id: UUID | str, *, deleted: bool = False) -> None:
     event = Changed(kind=kind, object_id=str(object_id), deleted=deleted)
     message = {"type": "changed", "resource": event.resource, "deleted": event.deleted}
     transaction.on_commit(lambda: _send(event.groups, message))
+
+
+def publish_freshness(host_id: UUID | str) -> None:
+    """One message for all that runs on a host, when it turns fresh or stale: each consumer looks
+    up what it shows of it."""
+    message: dict[str, object] = {"type": "freshness", "host": str(host_id)}
+    transaction.on_commit(lambda: _send((FRESHNESS_GROUP,), message))
 
 
 def nudge(host_id: UUID | str) -> None:

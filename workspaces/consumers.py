@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -13,9 +14,9 @@ from django.db import Error as DatabaseProblem
 from django.utils import timezone
 
 from trailer import sockets
-from trailer.events import kind_group, object_group
+from trailer.events import FRESHNESS_GROUP, kind_group, object_group
 from trailer.message_rate import MessageRate
-from workspaces.live import KINDS, live_states, parse_resource
+from workspaces.live import KINDS, live_states, parse_resource, resources_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +48,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if self.user is None:
             await self.close(code=sockets.NOT_SIGNED_IN)
             return
+        await self._join(FRESHNESS_GROUP)
         self.checker = asyncio.create_task(self._check())
 
     async def disconnect(self, code: int) -> None:
@@ -77,6 +79,16 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def changed(self, event: dict[str, Any]) -> None:
         resource = event["resource"]
         self.pending[resource] = self.pending.get(resource, False) or event["deleted"]
+        self._schedule()
+
+    async def freshness(self, event: dict[str, Any]) -> None:
+        if self.user is None:
+            return
+        kinds = frozenset(kind for kind in KINDS if kind_group(kind) in self.groups_joined)
+        for resource in await sync_to_async(resources_on)(
+            self.user, UUID(event["host"]), kinds=kinds, known=frozenset(self.known)
+        ):
+            self.pending.setdefault(resource, False)
         self._schedule()
 
     async def _subscribe(self, names: list[str]) -> None:
@@ -155,7 +167,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         return await sync_to_async(live_states)(self.user, list(resources), timezone.now())
 
     async def _join(self, group: str) -> None:
-        if group not in self.groups_joined and len(self.groups_joined) < _MAX_SUBSCRIPTIONS:
+        if group not in self.groups_joined and len(self.groups_joined) <= _MAX_SUBSCRIPTIONS:
             self.groups_joined.add(group)
             await self.channel_layer.group_add(group, self.channel_name)
 

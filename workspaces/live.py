@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from hosts.models import Host, Network, Volume
-from hosts.status import host_badge, host_message, is_fresh, resource_badge
+from hosts.status import (
+    host_badge,
+    host_message,
+    is_fresh,
+    is_heard,
+    object_message,
+    resource_badge,
+    stale_since,
+)
 from images.models import Image, Registry
 from images.selectors import update_available
 from images.status import image_badge_of, registry_badge, registry_message
@@ -16,7 +24,7 @@ from trailer import policy
 from workspaces.models import Workspace
 from workspaces.stacks.models import Stack
 from workspaces.stacks.status import stack_badge
-from workspaces.status import workspace_badge, workspace_is_fresh
+from workspaces.status import workspace_badge
 from workspaces.timers.told import stop_warning
 from workspaces.usage import usage_states
 
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from trailer.policy import Actor
 
 State = dict[str, Any]
+OnHost = Workspace | Image | Network | Volume | Stack
 
 KINDS = ("workspace", "image", "host", "network", "volume", "registry", "stack", "usage")
 
@@ -48,6 +57,21 @@ def live_states(actor: Actor, resources: Iterable[str], now: datetime) -> dict[s
     return states
 
 
+def resources_on(
+    actor: Actor, host_id: UUID, *, kinds: frozenset[str], known: frozenset[str]
+) -> list[str]:
+    """Names of what the actor sees of these kinds on the host, and of those already known."""
+    found: list[str] = []
+    for kind, model in _ON_HOSTS.items():
+        ids = {name.partition(":")[2] for name in known if name.startswith(f"{kind}:")}
+        if not ids and kind not in kinds:
+            continue
+        rows = model.objects.visible_to(actor).filter(host_id=host_id).values_list("pk", flat=True)
+        followed = [pk for pk in rows if kind in kinds or str(pk) in ids]
+        found += [f"{kind}:{pk}" for pk in followed]
+    return found
+
+
 def parse_resource(resource: str) -> tuple[str, UUID] | None:
     kind, _, text = resource.partition(":")
     if kind not in KINDS:
@@ -60,30 +84,28 @@ def parse_resource(resource: str) -> tuple[str, UUID] | None:
 
 def workspace_state(workspace: Workspace, now: datetime) -> State:
     badge = workspace_badge(workspace)
-    fresh = workspace_is_fresh(workspace, now)
-    state = _state("workspace", workspace.id, badge, workspace.message, fresh=fresh)
+    state = _state_on("workspace", workspace, badge, workspace.message, now)
     return state | {
         "revision": workspace.revision,
         "observed_revision": workspace.observed_revision,
         "observed_at": workspace.observed_at.isoformat() if workspace.observed_at else None,
-        "stale_since": _stale_since(workspace.host, fresh=fresh),
         "warning": stop_warning(workspace, now),
     }
 
 
 def host_state(host: Host, now: datetime) -> State:
-    fresh = is_fresh(host, now)
+    fresh = is_heard(host, now)
     state = _state("host", host.id, host_badge(host, now), host_message(host), fresh=fresh)
     return state | {
         "revision": host.revision,
         "last_heartbeat": host.last_heartbeat.isoformat() if host.last_heartbeat else None,
-        "stale_since": _stale_since(host, fresh=fresh),
+        "stale_since": None if fresh else _iso(host.last_heartbeat),
     }
 
 
 def image_state(image: Image, message: str, now: datetime) -> State:
     badge = image_badge_of(image)
-    state = _state("image", image.id, badge, message, fresh=is_fresh(image.host, now))
+    state = _state_on("image", image, badge, message, now)
     return state | {
         "revision": image.revision,
         "progress": image.progress,
@@ -97,8 +119,7 @@ def registry_state(registry: Registry, now: datetime) -> State:
 
 
 def stack_state(stack: Stack, now: datetime) -> State:
-    fresh = is_fresh(stack.host, now)
-    state = _state("stack", stack.id, stack_badge(stack), stack.message, fresh=fresh)
+    state = _state_on("stack", stack, stack_badge(stack), stack.message, now)
     return state | {
         "revision": stack.revision,
         "deployed_commit": stack.deployed_commit,
@@ -108,7 +129,7 @@ def stack_state(stack: Stack, now: datetime) -> State:
 
 def _resource_state(kind: str, row: Network | Volume, now: datetime) -> State:
     badge = resource_badge(row.status)
-    state = _state(kind, row.id, badge, row.message, fresh=is_fresh(row.host, now))
+    state = _state_on(kind, row, badge, row.message, now)
     return state | {"revision": row.revision}
 
 
@@ -125,10 +146,15 @@ def _state(kind: str, object_id: UUID, badge: Badge, message: str, *, fresh: boo
     }
 
 
-def _stale_since(host: Host, *, fresh: bool) -> str | None:
-    if fresh or host.last_heartbeat is None:
-        return None
-    return host.last_heartbeat.isoformat()
+def _state_on(kind: str, row: OnHost, badge: Badge, message: str, now: datetime) -> State:
+    """Of something on a host, which must be loaded."""
+    host = row.host
+    state = _state(kind, row.pk, badge, object_message(host, message), fresh=is_fresh(host, now))
+    return state | {"stale_since": _iso(stale_since(host, now))}
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
 
 
 def _for(actor: Actor, row: Model, state: State) -> State:
@@ -188,6 +214,14 @@ def _stacks(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
     )
     return [_for(actor, row, stack_state(row, now)) for row in rows]
 
+
+_ON_HOSTS: dict[str, type[OnHost]] = {
+    "workspace": Workspace,
+    "image": Image,
+    "network": Network,
+    "volume": Volume,
+    "stack": Stack,
+}
 
 _LOADERS: dict[str, Callable[[Actor, list[UUID], datetime], list[State]]] = {
     "workspace": _workspaces,

@@ -9,17 +9,17 @@ from django.utils import timezone
 
 from hosts.metrics.families import GPUS, HOSTS
 from hosts.metrics.rollup import roll_up
+from hosts.services.sessions import hosts_mark_silent
 from trailer.jobs import Job
 from trailer.leases.lease import run_leased
 from workspaces.metrics import WORKSPACES
-from workspaces.presence import hosts_fallen_silent
 from workspaces.timers.watch import timers_run
 
 
 @shared_task(name=Job.MARK_SILENT_HOSTS.value)
 def mark_silent_hosts() -> None:
     """Browsers are told when a host falls silent; until then nothing else would tell them."""
-    hosts_fallen_silent(timezone.now())
+    hosts_mark_silent(timezone.now())
 
 
 @shared_task(name=Job.ROLL_UP_METRICS.value)

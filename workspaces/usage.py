@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from hosts.models import Host
-from hosts.status import is_fresh
+from hosts.status import is_heard
 from workspaces.models import Workspace
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _frame(host: Host, workspaces: list[Workspace], now: datetime) -> dict[str, 
     return {
         "resource": f"usage:{host.pk}",
         "at": usage.at.isoformat() if usage is not None else None,
-        "fresh": is_fresh(host, now),
+        "fresh": is_heard(host, now),
         "host": {name: getattr(usage, name, None) for name in _HOST},
         "workspaces": {
             str(workspace.pk): _bars(known[str(workspace.pk)], workspace, host)

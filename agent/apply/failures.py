@@ -28,11 +28,13 @@ class Failures:
         self._lock = threading.Lock()
         self._known: dict[str, Failure] = {}
 
-    def record(self, key: str, message: str, *, revision: int, excused: bool = False) -> None:
-        """An excused failure waits as any other, but has nothing to say the first time."""
+    def record(self, key: str, message: str, *, revision: int, excused: bool = False) -> bool:
+        """An excused failure waits as any other, but has nothing to say the first time. True for
+        the first one at this revision, or with this message."""
         with self._lock:
             known = self._known.get(key)
             count = known.count + 1 if known and known.revision == revision else 1
+            is_news = count == 1 or known is None or known.message != message
             if excused and count == 1:
                 message = ""
             delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (count - 1))
@@ -42,6 +44,7 @@ class Failures:
                 count=count,
                 retry_at=clock.monotonic() + delay,
             )
+            return is_news
 
     def clear(self, key: str) -> None:
         with self._lock:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 
 from agent import clock
 from agent.apply.trial import Trial
+from agent.diff.current import is_stale_start
 from agent.diff.status import with_tail
 from agent.diff.view import FailedReplace
-from agent.errors import AgentError, Conflict, EngineUnavailable, NotFound, StepFailed
+from agent.errors import AgentError, Conflict, EngineError, EngineUnavailable, NotFound, StepFailed
 from agent.protocol import naming
 from agent.protocol.prerequisites import ROUTES_FOLDER
 from agent.protocol.report import WorkspaceEvent
@@ -106,8 +107,9 @@ class Ops:
 
     def _remember(self, step: Step, problem: AgentError) -> None:
         """Before anything is undone: an agent that dies now must not make this replace again. An
-        engine that is away, or a newer wish, says nothing about it."""
-        if step.attempt and not isinstance(problem, EngineUnavailable | Obsolete):
+        engine that is away or was interrupted, or a newer wish, says nothing about it."""
+        is_no_verdict = isinstance(problem, EngineUnavailable | Obsolete)
+        if step.attempt and not is_no_verdict and not is_stale_start(str(problem)):
             failed = FailedReplace(attempt=step.attempt, message=str(problem))
             self._journal.replace_failed(_object_id(step.key), failed)
 
@@ -150,9 +152,17 @@ class Ops:
 
     def _create_container(self, step: CreateContainer, resolve: Callable[[Ref], str]) -> str:
         network_id = resolve(step.network) if step.network else ""
-        container_id = self._runtime.create_container(
-            step.request, network_id=network_id, alias=step.alias
-        )
+        try:
+            container_id = self._runtime.create_container(
+                step.request, network_id=network_id, alias=step.alias
+            )
+        except EngineError as problem:
+            if "no command specified" not in str(problem).lower():
+                raise
+            raise StepFailed(
+                f"Image {step.request.image} starts no program by itself. Set the command of the "
+                "workspace, or a CMD or ENTRYPOINT in the image."
+            ) from problem
         kind, _, object_id = step.key.partition(":")
         self._journal.own(container_id, kind=kind, object_id=object_id)
         return container_id
@@ -238,7 +248,10 @@ class Ops:
                 self._runtime.unpause_container(container_id)
             case UpdateContainer():
                 self._runtime.update_container(
-                    container_id, nano_cpus=step.nano_cpus, memory_bytes=step.memory_bytes
+                    container_id,
+                    nano_cpus=step.nano_cpus,
+                    memory_bytes=step.memory_bytes,
+                    restart_policy=step.restart_policy,
                 )
             case RenameContainer():
                 self._runtime.rename_container(container_id, step.to)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,6 +16,25 @@ if TYPE_CHECKING:
     from agent.observed import ObservedContainer
     from agent.protocol.report import FieldChange
     from agent.protocol.state import DesiredWorkspace
+
+
+# An engine that was killed while it started a container: its containerd still has the task, and it
+# refuses every further start of the same id.
+_STALE_START: Final = re.compile(
+    r"id already in use|\btask\b.*already exists|container with (given )?id (already )?exists",
+    re.IGNORECASE,
+)
+
+
+def is_stale_start(message: str) -> bool:
+    """True if the engine refused a start for what an interrupted one left behind."""
+    return _STALE_START.search(message) is not None
+
+
+def can_never_start(container: ObservedContainer) -> bool:
+    """True for one that never ran and never will. Nothing is lost when it is made again."""
+    never_ran = container.state == "created" and not container.started_at
+    return never_ran and is_stale_start(container.error)
 
 
 def containers_of(
@@ -60,6 +80,7 @@ def is_made_for(view: View, workspace: DesiredWorkspace, container: ObservedCont
 def is_current(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
     return (
         container.state in {"created", "running"}
+        and not can_never_start(container)
         and container.health in {"", "healthy"}
         and is_made_for(view, workspace, container)
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent.diff.container import nano_cpus
 from agent.diff.current import was_edited
 from agent.diff.names import rename
+from agent.engine_requests import RESTART_POLICY
 from agent.protocol import naming
 from agent.protocol.compare import normalise
 from agent.protocol.report import FieldChange
@@ -32,6 +33,7 @@ def in_place(
     Edits and hand-made drift look the same on the engine; the applied revision tells them
     apart."""
     _limits(chain, container)
+    _restart_policy(chain, container)
     joined = _attachments(chain, container, networks, rename(chain, container))
     run_state(chain, container, after=(*joined, *after))
 
@@ -150,6 +152,24 @@ def _limits(chain: Chain, container: ObservedContainer) -> None:
         container=Ref(id=container.id),
         nano_cpus=cpus,
         memory_bytes=memory,
+    )
+    chain.plan.add(step)
+
+
+def _restart_policy(chain: Chain, container: ObservedContainer) -> None:
+    """Moved by `docker update`: put back in place, or the next crash would be the end."""
+    found = container.restart_policy
+    if found in ("", RESTART_POLICY):
+        return
+    change = FieldChange(field="restart_policy", old=found, new=RESTART_POLICY, effect="in_place")
+    step = UpdateContainer(
+        key=chain.key,
+        name=chain.name,
+        cause="the restart policy was changed outside Trailer",
+        event="heal",
+        changes=(change,),
+        container=Ref(id=container.id),
+        restart_policy=RESTART_POLICY,
     )
     chain.plan.add(step)
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from agent.diff.chains import Chain, Parts, attempt_of
 from agent.diff.container import network_alias
-from agent.diff.current import changes_of, containers_of, is_current, is_made_for, was_edited
+from agent.diff.current import (
+    can_never_start,
+    changes_of,
+    containers_of,
+    is_current,
+    is_made_for,
+    was_edited,
+)
 from agent.diff.in_place import in_place, limits_to_lift, run_state
 from agent.diff.names import rename
 from agent.diff.replaces import replace_briefly, replace_without_downtime, take_over
@@ -184,6 +191,9 @@ class WorkspaceDiff:
         if changes:
             self._replace(workspace, main, spares, self._chain(workspace, cause, changes))
             return
+        if can_never_start(main):
+            self._make_again(workspace, main, spares)
+            return
         networks = self._ready.network_refs(workspace, main)
         if networks is None:
             self._keep(workspace, main, spares)
@@ -198,6 +208,28 @@ class WorkspaceDiff:
             self._plan.findings.append(found)
             if is_crash_looping(main, now=now):
                 self._plan.recheck(5.0)
+
+    def _make_again(
+        self,
+        workspace: DesiredWorkspace,
+        main: ObservedContainer,
+        spares: tuple[ObservedContainer, ...],
+    ) -> None:
+        """remove → create → start: it never ran, so there is nothing to keep beside it."""
+        parts = self._ready.parts(workspace, main)
+        if parts is None:
+            return
+        chain = self._chain(workspace, "the engine was interrupted while it started the container")
+        cleared = self._remove_spares(workspace, spares)
+        removed = chain.remove(Ref(id=main.id), after=cleared)
+        new, joined = chain.create(
+            parts,
+            container_name=chain.final_name,
+            alias=chain.alias,
+            event="heal",
+            after=(removed,),
+        )
+        chain.start(new, after=joined, begins="starting")
 
     def _failed_before(
         self,
@@ -305,7 +337,7 @@ def _cause_of(changes: tuple[FieldChange, ...]) -> str:
 
 def _stands_ready(workspace: DesiredWorkspace, spare: ObservedContainer, parts: Parts) -> bool:
     """Complete, and not running: on all its networks under its alias."""
-    if spare.state not in {"created", "exited"} or parts.after:
+    if spare.state not in {"created", "exited"} or parts.after or can_never_start(spare):
         return False
     name = network_alias(workspace)
     joined = {place.network_id for place in spare.attachments if name in place.aliases}

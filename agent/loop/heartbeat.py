@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.host_facts import Facts
+    from agent.loop.engine_watch import EngineWatch
     from agent.loop.session import Session
     from agent.loop.target import Target
     from agent.metrics.gpu_shelf import GpuShelf
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 # Seconds after which a resting loop sees that its interval has changed.
 _LOOK_AT_SETTINGS = 2.0
+_FIRST_VERDICT = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,7 @@ class HeartbeatLoop:
         runtime: Runtime,
         subjects: Subjects,
         trouble: Callable[[], str],
+        engine: EngineWatch,
         on_settings: Callable[[], None],
         gpus: GpuShelf,
         on_gpus: Callable[[], None],
@@ -73,6 +76,7 @@ class HeartbeatLoop:
         self._target = target
         self._runtime = runtime
         self._trouble = trouble
+        self._engine_watch = engine
         self._on_settings = on_settings
         self._update = update
         self._guard = guard
@@ -99,6 +103,8 @@ class HeartbeatLoop:
 
     def run(self, stop: threading.Event) -> None:
         backoff = Backoff(first=1.0, limit=30.0)
+        # The first beat of an agent that starts beside a frozen engine says so already.
+        self._engine_watch.known.wait(_FIRST_VERDICT)
         while not stop.is_set():
             if not self._session.opened.wait(0.2):
                 continue
@@ -133,7 +139,7 @@ class HeartbeatLoop:
         facts = self._facts.read(self._runtime.data_root)
         if self._shelf.saw(facts.gpus_present):
             self._on_gpus()
-        message = self._runtime.health().message or self._trouble()
+        engine = self._engine_watch.verdict
         update, guard, addresses = self._update(), self._guard(), self._addresses()
         reply = self._server.heartbeat(
             Heartbeat(
@@ -148,7 +154,8 @@ class HeartbeatLoop:
                 disk_free_bytes=facts.disk_free_bytes,
                 disk_total_bytes=facts.disk_total_bytes,
                 agent_time=clock.timestamp(),
-                message=message,
+                message=engine.message or self._trouble(),
+                engine_silent_since=engine.since,
                 metrics=self._metrics(facts),
                 agent_image=update.running,
                 update_image=update.tried,

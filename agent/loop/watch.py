@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from agent import clock
 from agent.apply.executor import Watcher
 from agent.apply.ops import ledger_row
+from agent.diff.current import is_stale_start
 from agent.diff.status import finding, workspace_finding
 from agent.diff.view import object_key
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound
-from agent.protocol.report import CycleReport
+from agent.protocol.report import CycleReport, WorkspaceEvent
 from agent.steps import NETWORK, PREREQUISITE, VOLUME, WORKSPACE
 
 if TYPE_CHECKING:
@@ -146,16 +147,25 @@ class CycleWatcher(Watcher):
         message = str(failure)
         workspace = self._workspaces.get(key)
         tombstone = self._tombstones.get(key)
-        # An engine that does not answer says nothing about a workspace.
-        excused = away and workspace is not None
-        self._parts.failures.record(key, message, revision=revision, excused=excused)
-        if away:
+        # An engine that does not answer, or that was interrupted, says nothing about a workspace.
+        excused = workspace is not None and (away or is_stale_start(message))
+        is_first = self._parts.failures.record(key, message, revision=revision, excused=excused)
+        if away or excused:
             return
         if workspace:
             self._parts.reporter.turn(
                 workspace.id, revision=workspace.revision, status="error", message=message
             )
+            if is_first:
+                self._tell_failure(workspace, message)
         elif tombstone:
             self._parts.reporter.tombstone_failed(tombstone.id, message)
         elif kind in {NETWORK, VOLUME, PREREQUISITE}:
             self._parts.reporter.resource_failed(kind, object_id, message)
+
+    def _tell_failure(self, workspace: DesiredWorkspace, message: str) -> None:
+        """The ledger's row of a change that did not work: once, not with each further try."""
+        row = WorkspaceEvent(
+            seq=0, workspace_id=workspace.id, event="error", cause=message, at=clock.timestamp()
+        )
+        self._parts.reporter.event(row, revision=workspace.revision, cycle=self._number)

@@ -97,7 +97,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """`message` is the engine's trouble in words; empty while all is well."""
+    """`message` is the engine's trouble in words; empty while all is well. `engine_silent_since`
+    is a time while the engine answers no pings, and empty while it does; None, as from older
+    agents, says nothing."""
 
     epoch: int
     agent_version: str
@@ -128,6 +130,7 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     # What the host's interfaces, routes and the engine's networks take. None, as from older
     # agents, says nothing.
     address_ranges: tuple[AddressRange, ...] | None = None
+    engine_silent_since: str | None = None
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,15 +18,16 @@ from agent.runtime.docker_client import (
 from agent.runtime.docker_images import DockerImages
 from agent.runtime.docker_layers import DockerLayers
 from agent.runtime.docker_networks import DockerNetworks
+from agent.runtime.docker_ping import DockerPing
 from agent.runtime.docker_requests import KVM_COMPANIONS, container_config, single_file
 from agent.runtime.docker_sessions import DockerSessions
-from agent.runtime.port import ContainerStats, EngineEvent, Health, Look
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent.engine_requests import ContainerRequest, VolumeRequest
     from agent.protocol.session import EngineInfo
+    from agent.runtime.port import ContainerStats, EngineEvent, Look
 
 _EVENTS = {
     "type": ["container", "network", "volume", "image", "daemon"],
@@ -41,6 +42,7 @@ _TAIL_LINES = 10
 class DockerRuntime(DockerImages, DockerNetworks, DockerSessions, DockerLayers):
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._engine = Connections(dict(environment))
+        self._ping = DockerPing(environment)
         self._lock = threading.Lock()
         self._making_network = threading.Lock()
         self._network_ids: dict[str, str] = {}
@@ -51,8 +53,8 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions, DockerLayers):
     def calls(self) -> int:
         return self._engine.calls
 
-    def health(self) -> Health:
-        return Health(message=self._engine.health())
+    def ping(self, *, deadline: float) -> None:
+        self._ping.ping(deadline=deadline)
 
     def info(self) -> EngineInfo:
         info = self._engine.run(lambda api: api.info())
@@ -164,8 +166,12 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions, DockerLayers):
             if "not paused" not in str(problem):
                 raise
 
-    def update_container(self, container_id: str, *, nano_cpus: int, memory_bytes: int) -> None:
-        data: dict[str, int] = {}
+    def update_container(
+        self, container_id: str, *, nano_cpus: int, memory_bytes: int, restart_policy: str = ""
+    ) -> None:
+        data: dict[str, Any] = {}
+        if restart_policy:
+            data["RestartPolicy"] = {"Name": restart_policy}
         if nano_cpus:
             data["NanoCpus"] = nano_cpus
         if memory_bytes:

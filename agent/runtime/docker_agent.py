@@ -157,7 +157,6 @@ class DockerAgents(DockerDisk):
                 lambda _: client.pull(
                     repository, tag=tag, stream=True, decode=True, auth_config=auth(credential)
                 ),
-                waits=True,
             )
             problem = next((line.error for line in pull_output(raw) if line.error), "")
         except EngineError as refused:

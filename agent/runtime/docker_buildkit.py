@@ -86,9 +86,7 @@ def build_with_secrets(
     answers = BuildSession(request.secrets, credential)
     session = ServedSession(engine, answers)
     try:
-        raw = engine.run(
-            lambda _: _start(client, request, session.id, extra_hosts, deadline), waits=True
-        )
+        raw = engine.run(lambda _: _start(client, request, session.id, extra_hosts, deadline))
     except BaseException:
         session.close()
         client.close()

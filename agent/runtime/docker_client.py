@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -15,13 +14,10 @@ from docker.types.daemon import CancellableStream
 from docker.utils import kwargs_from_env
 from urllib3.exceptions import HTTPError as TransportError
 
-from agent import clock
 from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
 
 QUICK = 10
 CHANGE = 60
-# A call that takes longer than this is worth a word in the heartbeat while it hangs.
-SLOW = 5.0
 # Enough for every worker that may call at once; more would only be idle connections.
 _POOL = 16
 
@@ -46,59 +42,30 @@ class RecordingClient(docker.APIClient):
 
 
 class Connections:
-    """Counts every call, knows the oldest unanswered one, negotiates the API version once."""
+    """Counts every call, negotiates the API version once."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._settings: dict[str, Any] = dict(kwargs_from_env(environment=environment))
         self._lock = threading.Lock()
         self._clients: dict[int | None, RecordingClient] = {}
         self._version = ""
-        self._numbers = itertools.count()
-        self._open: dict[int, float] = {}
         self._calls = 0
-        self._trouble = ""
 
     @property
     def calls(self) -> int:
         return self._calls
 
-    def health(self) -> str:
-        """A sentence while the engine is in trouble; calls that still hang count already."""
-        with self._lock:
-            oldest = min(self._open.values(), default=None)
-            trouble = self._trouble
-        if trouble:
-            return trouble
-        if oldest is not None and clock.monotonic() - oldest > SLOW:
-            seconds = round(clock.monotonic() - oldest)
-            return f"The container engine has not answered for {seconds} seconds."
-        return ""
-
-    def run(
-        self, call: Callable[[Any], Result], *, deadline: int = QUICK, waits: bool = False
-    ) -> Result:
-        """One engine call. The deadline belongs to the client that makes it. One that `waits` for
-        a registry or for much work says nothing about the engine's health while it takes long."""
-        number = next(self._numbers)
+    def run(self, call: Callable[[Any], Result], *, deadline: int = QUICK) -> Result:
+        """One engine call. The deadline belongs to the client that makes it."""
         with self._lock:
             self._calls += 1
-            if not waits:
-                self._open[number] = clock.monotonic()
         try:
-            result = call(self.client(deadline))
+            return call(self.client(deadline))
         except Exception as problem:
             translated = own_error(problem)
-            if not waits:
-                away = isinstance(translated, EngineUnavailable)
-                self._told(str(translated) if away else "")
             if translated is problem:
                 raise
             raise translated from problem
-        finally:
-            with self._lock:
-                self._open.pop(number, None)
-        self._told("")
-        return result
 
     def remove_container(self, container_id: str, *, with_volumes: bool = False) -> None:
         """One that is gone, or that somebody is removing just now, is what was wanted."""
@@ -112,10 +79,6 @@ class Connections:
         except Conflict as problem:
             if "already in progress" not in str(problem):
                 raise
-
-    def _told(self, trouble: str) -> None:
-        with self._lock:
-            self._trouble = trouble
 
     def client(self, deadline: int | None) -> RecordingClient:
         with self._lock:

@@ -24,7 +24,7 @@ class DockerDisk:
     _engine: Connections
 
     def disk_report(self) -> str:
-        raw = self._engine.run(lambda api: api.df(), deadline=_PATIENCE, waits=True)
+        raw = self._engine.run(lambda api: api.df(), deadline=_PATIENCE)
         return describe_usage(raw)
 
     def prune_images(self) -> str:
@@ -35,7 +35,7 @@ class DockerDisk:
         """Untagged images that Trailer built and no container uses: what a newer build of the same
         image left behind. Tagged ones, and those of others, only a user's deletion removes."""
         only = {"dangling": True, "label": [f"{LABEL_MANAGED}=true"]}
-        raw = self._engine.run(lambda api: api.prune_images(only), deadline=_PATIENCE, waits=True)
+        raw = self._engine.run(lambda api: api.prune_images(only), deadline=_PATIENCE)
         count = sum(1 for row in raw.get("ImagesDeleted") or () if "Deleted" in row)
         if not count:
             return ""
@@ -44,7 +44,7 @@ class DockerDisk:
     def _prune_build_cache(self) -> str:
         """BuildKit keeps the steps of builds with secrets as long as nobody says otherwise."""
         try:
-            raw = self._engine.run(_prune_cache, deadline=_PATIENCE, waits=True)
+            raw = self._engine.run(_prune_cache, deadline=_PATIENCE)
         except NotFound:
             # An engine without BuildKit.
             return ""

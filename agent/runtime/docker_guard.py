@@ -74,9 +74,7 @@ class ContainerGuard:
         try:
             self._engine.run(lambda api: api.start(new), deadline=CHANGE)
             # Without a word the client would wait for ever, whatever its own deadline is.
-            ended = self._engine.run(
-                lambda api: api.wait(new, timeout=CHANGE), deadline=CHANGE, waits=True
-            )
+            ended = self._engine.run(lambda api: api.wait(new, timeout=CHANGE), deadline=CHANGE)
             if ended["StatusCode"] != 0:
                 raise GuardError(self._last_words(new))
         finally:

@@ -71,7 +71,6 @@ class DockerImages:
             lambda _: client.pull(
                 repository, tag=tag, stream=True, decode=True, auth_config=auth(credential)
             ),
-            waits=True,
         )
         return CuttableStream(pull_output(raw), client)
 
@@ -82,7 +81,6 @@ class DockerImages:
             lambda _: client.push(
                 repository, tag=tag, stream=True, decode=True, auth_config=auth(credential)
             ),
-            waits=True,
         )
         return CuttableStream(push_output(raw), client)
 
@@ -107,7 +105,7 @@ class DockerImages:
             client.build_credentials = {credential.server: auth(credential)}
         text = labelled(request.dockerfile, request.labels, target=request.target)
         sent = request if text is None else replace(request, dockerfile=text, labels={})
-        raw = self._engine.run(lambda _: _start_build(client, sent), waits=True)
+        raw = self._engine.run(lambda _: _start_build(client, sent))
         return CuttableStream(_built(raw, sent.dockerfile, request.dockerfile), client)
 
     def import_files(self, ref: str, archive: Iterable[bytes]) -> None:
@@ -179,7 +177,6 @@ class DockerImages:
                     pause=True,
                     conf=commit_config(seen["Config"], request),
                 ),
-                waits=True,
             )
         finally:
             client.close()
@@ -216,7 +213,6 @@ class DockerImages:
         answer = self._engine.run(
             lambda api: api.inspect_distribution(ref, auth_config=auth(credential)),
             deadline=DIGEST_DEADLINE,
-            waits=True,
         )
         return str((answer.get("Descriptor") or {}).get("digest") or "")
 
@@ -230,7 +226,6 @@ class DockerImages:
                     registry=credential.server,
                     reauth=True,
                 ),
-                waits=True,
             )
         finally:
             client.close()

@@ -43,7 +43,7 @@ class DockerLayers:
             finally:
                 response.close()
 
-        data, is_whole = self._engine.run(ask, deadline=_DEADLINE, waits=True)
+        data, is_whole = self._engine.run(ask, deadline=_DEADLINE)
         return [
             PathChange(raw.path, _KINDS[raw.kind])
             for raw in _decoded(data, is_whole=is_whole)
@@ -55,7 +55,7 @@ class DockerLayers:
             url = api._url("/containers/{0}/json", container_id)
             return api._result(api._get(url, params={"size": 1}), True)
 
-        raw = self._engine.run(ask, deadline=_DEADLINE, waits=True)
+        raw = self._engine.run(ask, deadline=_DEADLINE)
         return int(raw.get("SizeRw") or 0)
 
     def path_facts(self, container_id: str, path: str) -> PathFacts:
@@ -65,7 +65,7 @@ class DockerLayers:
             api._raise_for_status(response)
             return decode_json_header(response.headers[_FACTS])
 
-        facts = self._engine.run(ask, deadline=_DEADLINE, waits=True)
+        facts = self._engine.run(ask, deadline=_DEADLINE)
         return PathFacts(int(facts["size"]), not int(facts["mode"]) & _NO_FILE)
 
 

@@ -68,6 +68,7 @@ def inspected_container(raw: Json, network_ids: Mapping[str, str]) -> ObservedCo
         health_output=_health_output(health),
         nano_cpus=int(host.get("NanoCpus") or 0),
         memory_bytes=int(host.get("Memory") or 0),
+        restart_policy=str((host.get("RestartPolicy") or {}).get("Name") or "no"),
         attachments=_attachments(settings.get("Networks") or {}, network_ids),
         mounts=_mounts(raw.get("Mounts") or ()),
     )

@@ -6,6 +6,8 @@ import io
 import tarfile
 from typing import TYPE_CHECKING, Any
 
+from agent.engine_requests import RESTART_POLICY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -56,7 +58,7 @@ def _host_config(
     request: ContainerRequest, network_id: str, companions: tuple[str, ...]
 ) -> dict[str, Any]:
     host: dict[str, Any] = {
-        "RestartPolicy": {"Name": "unless-stopped"},
+        "RestartPolicy": {"Name": RESTART_POLICY},
         "PortBindings": _port_bindings(request.ports),
         "Mounts": [_mount(mount) for mount in request.mounts],
     }

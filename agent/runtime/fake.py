@@ -10,6 +10,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agent.engine_requests import RESTART_POLICY
 from agent.errors import Conflict, EngineError, EngineUnavailable, NotFound
 from agent.observed import (
     Attachment,
@@ -23,7 +24,7 @@ from agent.protocol.session import EngineInfo
 from agent.runtime.fake_images import FakeImages
 from agent.runtime.fake_sessions import FakeSessions
 from agent.runtime.fake_streams import FakeEvents
-from agent.runtime.port import ContainerStats, EngineEvent, Health, Look
+from agent.runtime.port import ContainerStats, EngineEvent, Look
 
 if TYPE_CHECKING:
     from agent.engine_requests import ContainerRequest, NetworkRequest, VolumeRequest
@@ -115,6 +116,7 @@ class FakeRuntime(FakeImages, FakeSessions):
                 labels=dict(request.labels),
                 nano_cpus=request.nano_cpus,
                 memory_bytes=request.memory_bytes,
+                restart_policy=RESTART_POLICY,
                 attachments=(_place(network, alias, request.hostname),),
                 mounts=tuple(
                     ObservedMount(
@@ -144,7 +146,9 @@ class FakeRuntime(FakeImages, FakeSessions):
         if container.state == "paused":
             self._set(container, "unpause", state="running")
 
-    def update_container(self, container_id: str, *, nano_cpus: int, memory_bytes: int) -> None:
+    def update_container(
+        self, container_id: str, *, nano_cpus: int, memory_bytes: int, restart_policy: str = ""
+    ) -> None:
         self._change("update_container")
         container = self._get(container_id)
         self._set(
@@ -152,6 +156,7 @@ class FakeRuntime(FakeImages, FakeSessions):
             "update",
             nano_cpus=nano_cpus or container.nano_cpus,
             memory_bytes=memory_bytes or container.memory_bytes,
+            restart_policy=restart_policy or container.restart_policy,
         )
 
     def write_file(self, container_id: str, folder: str, name: str, data: bytes) -> None:
@@ -231,8 +236,9 @@ class FakeRuntime(FakeImages, FakeSessions):
         self._call("info")
         return EngineInfo(id="fake", name="fake", version="1", api_version="1.41")
 
-    def health(self) -> Health:
-        return Health(message="The container engine cannot be reached." if self.away else "")
+    def ping(self, *, deadline: float) -> None:
+        if self.away:
+            raise EngineUnavailable("The container engine cannot be reached.")
 
     # --- inside ---
 

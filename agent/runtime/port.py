@@ -82,13 +82,6 @@ class Stream(Protocol[T_co]):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Health:
-    """Whether the engine answers; `message` is empty while it does."""
-
-    message: str = ""
-
-
 class Runtime(SessionRuntime, Protocol):
     """Calls are safe from several threads. 304, and 404 on removal, count as success."""
 
@@ -117,8 +110,10 @@ class Runtime(SessionRuntime, Protocol):
     def unpause_container(self, container_id: str) -> None: ...
 
     def update_container(
-        self, container_id: str, *, nano_cpus: int, memory_bytes: int
-    ) -> None: ...
+        self, container_id: str, *, nano_cpus: int, memory_bytes: int, restart_policy: str = ""
+    ) -> None:
+        """What is 0 or empty stays as it is."""
+        ...
 
     def write_file(self, container_id: str, folder: str, name: str, data: bytes) -> None:
         """Into a folder that the container has; over what is there."""
@@ -199,7 +194,10 @@ class Runtime(SessionRuntime, Protocol):
 
     def info(self) -> EngineInfo: ...
 
-    def health(self) -> Health: ...
+    def ping(self, *, deadline: float) -> None:
+        """Raises EngineUnavailable unless the engine answers within these seconds. Has its own
+        connection, counts as no call, and is for one thread."""
+        ...
 
     @property
     def data_root(self) -> str:

@@ -13,7 +13,14 @@ from hosts.choices import HostStatus, RouterMode
 from hosts.models import Cycle, Host, Network, Volume
 from hosts.prerequisites import router_warning
 from hosts.selectors import HoldersSeen, gpus_with_holders, prerequisites_shown
-from hosts.status import host_badge, host_message, is_fresh, resource_badge
+from hosts.status import (
+    host_badge,
+    host_message,
+    is_fresh,
+    is_heard,
+    object_message,
+    resource_badge,
+)
 from hosts.volume_notice import volume_notice
 from trailer import policy
 
@@ -151,7 +158,7 @@ class HostOutput(serializers.ModelSerializer[Host]):
         return host_badge(host, timezone.now()).label
 
     def get_fresh(self, host: Host) -> bool:
-        return is_fresh(host, timezone.now())
+        return is_heard(host, timezone.now())
 
     @extend_schema_field(PrerequisiteOutput(many=True))
     def get_prerequisites(self, host: Host) -> list[dict[str, str]]:
@@ -224,6 +231,10 @@ class ResourceOutput(serializers.Serializer[Any]):
     owner = serializers.CharField(source="owner.username", read_only=True)
     status_label = serializers.SerializerMethodField()
     fresh = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
+
+    def get_message(self, row: Network | Volume) -> str:
+        return object_message(row.host, row.message)
 
     def get_status_label(self, row: Network | Volume) -> str:
         return resource_badge(row.status).label

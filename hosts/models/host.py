@@ -105,6 +105,8 @@ class Host(models.Model):
     # How far the agent's clock is ahead of the server's.
     clock_skew_seconds = models.IntegerField(null=True, blank=True, editable=False)
     message = models.TextField(blank=True, editable=False)
+    # Since when the engine does not answer its agent, by this server's clock.
+    engine_silent_since = models.DateTimeField(null=True, blank=True, editable=False)
     # Since when no agent may speak for this host; a new one that is let in ends it.
     agent_revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Kind -> status and message of the platform's own containers.

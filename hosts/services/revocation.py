@@ -28,5 +28,6 @@ def host_revoke(*, actor: Actor, host: Host) -> Host:
         Host.objects.filter(pk=current.pk).update(agent_revoked_at=now)
         record("host.revoke", current, actor=actor)
         events.publish("host", current.pk)
+        events.publish_freshness(current.pk)
         events.dismiss(current.pk)
     return Host.objects.get(pk=current.pk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 # These move all the time; the rest is worth telling the browsers when it moves.
 _QUIET_COLUMNS = frozenset({"disk_free_bytes", "clock_skew_seconds", "address_ranges"})
 _MESSAGE_LIMIT = 4096
+_LONGEST_SILENCE = timedelta(days=365)
+# What agents without pings say of an engine that is gone or frozen. That a call "has not answered
+# for 7 seconds", as they also say, may be a container that takes its time to stop.
+_SILENT_WORDS = (
+    "The container engine cannot be reached",
+    "The container engine did not answer in time",
+)
 _INTEGER = 2**31 - 1
 
 
@@ -45,7 +53,8 @@ def host_session_open(host: Host, request: SessionRequest) -> int:
 
 
 def host_heartbeat(host: Host, heartbeat: Heartbeat) -> bool:
-    """Store what was heard. True when the host was silent: its workspaces are fresh again."""
+    """Store what was heard. True when that turns what runs on the host fresh or stale, of which
+    its followers get one message."""
     now = timezone.now()
     with transaction.atomic():
         current = row_lock(Host.objects.all(), host.pk)
@@ -53,8 +62,9 @@ def host_heartbeat(host: Host, heartbeat: Heartbeat) -> bool:
             raise Conflict(
                 f"A newer agent of host {current.name} has taken over.", code="superseded"
             )
-        came_back = current.silent_published or not is_fresh(current, now)
+        was_fresh = is_fresh(current, now) and not current.silent_published
         observed = _observed(heartbeat, now)
+        observed["engine_silent_since"] = _engine_silent_since(heartbeat, current, now)
         changed = {k: v for k, v in observed.items() if getattr(current, k) != v}
         Host.objects.filter(pk=host.pk).update(
             **changed, last_heartbeat=now, silent_published=False
@@ -62,13 +72,16 @@ def host_heartbeat(host: Host, heartbeat: Heartbeat) -> bool:
         if "capabilities" in changed:
             # What an agent can't do is kept from it.
             host_desired_changed(host.pk)
-        if came_back or set(changed) - _QUIET_COLUMNS:
+        turned = was_fresh != (observed["engine_silent_since"] is None)
+        if turned or current.silent_published or set(changed) - _QUIET_COLUMNS:
             events.publish("host", host.pk)
-    return came_back
+        if turned:
+            events.publish_freshness(host.pk)
+    return turned
 
 
 def hosts_mark_silent(now: datetime) -> list[UUID]:
-    """Hosts that have just fallen silent; the caller tells the followers of their workspaces."""
+    """Publish the hosts that have just fallen silent, once each; returns their ids."""
     silent = []
     for host in Host.objects.filter(silent_published=False, last_heartbeat__isnull=False):
         if host.last_heartbeat is None or now - host.last_heartbeat <= silence_limit(host):
@@ -80,6 +93,7 @@ def hosts_mark_silent(now: datetime) -> list[UUID]:
             ).update(silent_published=True)
             if marked:
                 events.publish("host", host.pk)
+                events.publish_freshness(host.pk)
                 silent.append(host.pk)
     return silent
 
@@ -91,6 +105,27 @@ def next_beat(host: Host, now: datetime) -> float:
     place = host.pk.int % 10_000 / 10_000 * interval
     wait = (place - now.timestamp() % interval) % interval
     return round(wait if wait >= interval / 2 else wait + interval, 3)
+
+
+def _engine_silent_since(heartbeat: Heartbeat, current: Host, now: datetime) -> datetime | None:
+    """None while the engine answers. The start of a silence stays what was heard first; it is
+    told by the agent's clock and kept by ours."""
+    if not _is_engine_silent(heartbeat):
+        return None
+    if current.engine_silent_since is not None:
+        return current.engine_silent_since
+    told = reported_time(heartbeat.engine_silent_since or "")
+    sent = reported_time(heartbeat.agent_time)
+    if told is None or sent is None:
+        return now
+    return now - min(max(sent - told, timedelta()), _LONGEST_SILENCE)
+
+
+def _is_engine_silent(heartbeat: Heartbeat) -> bool:
+    """Agents that do not ping their engine say it in their message alone."""
+    if heartbeat.engine_silent_since is not None:
+        return bool(heartbeat.engine_silent_since)
+    return heartbeat.message.startswith(_SILENT_WORDS)
 
 
 def _skew(heartbeat: Heartbeat, now: datetime) -> int | None:

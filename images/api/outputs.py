@@ -8,7 +8,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from hosts.status import is_fresh
+from hosts.status import is_fresh, object_message
 from images.models import Build, Image, Registry, RegistryTest
 from images.selectors import update_available
 from images.status import (
@@ -93,6 +93,7 @@ class ImageOutput(serializers.ModelSerializer[Image]):
     owner = serializers.CharField(source="owner.username")
     current_build = serializers.UUIDField(source="current_build_id", allow_null=True)
     status_label = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
     fresh = serializers.SerializerMethodField()
     allowed_actions = serializers.SerializerMethodField()
     update_available = serializers.SerializerMethodField(
@@ -121,7 +122,9 @@ class ImageOutput(serializers.ModelSerializer[Image]):
         told = super().to_representation(image)
         hidden = {name: _SOURCE[name] for name in told["hidden_fields"]}
         if "message" in hidden:
-            hidden["message"] = image_message(self.context["request"].user, image)
+            hidden["message"] = object_message(
+                image.host, image_message(self.context["request"].user, image)
+            )
         return {**told, **hidden}
 
     def get_hidden_fields(self, image: Image) -> list[str]:
@@ -136,6 +139,9 @@ class ImageOutput(serializers.ModelSerializer[Image]):
 
     def get_status_label(self, image: Image) -> str:
         return image_badge(image.status).label
+
+    def get_message(self, image: Image) -> str:
+        return object_message(image.host, image.message)
 
     def get_fresh(self, image: Image) -> bool:
         return is_fresh(image.host, timezone.now())

@@ -8,7 +8,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from hosts.services.desired import host_desired_changed
-from hosts.status import is_fresh
+from hosts.status import is_heard
 from images.choices import BuildStatus
 from images.models import Build, Image
 from trailer import events
@@ -40,7 +40,7 @@ def build_end(image: Image, build: Build) -> None:
     waiting would then take for ever. Needs `image.host` loaded.
     """
     Build.objects.filter(pk=build.pk).update(cancel_requested=True)
-    if build.status == BuildStatus.PENDING and not is_fresh(image.host, timezone.now()):
+    if build.status == BuildStatus.PENDING and not is_heard(image.host, timezone.now()):
         columns = {"status": BuildStatus.CANCELLED, "message": "Cancelled before it began."}
         Build.objects.filter(pk=build.pk).update(**columns, finished_at=timezone.now())
         Image.objects.filter(pk=image.pk).update(**columns, progress=None)

@@ -292,5 +292,7 @@ class RuntimeContract:
         before = runtime.calls
         runtime.observe(LOOK)
         assert runtime.calls > before
-        assert runtime.health().message == ""
+        calls = runtime.calls
+        runtime.ping(deadline=5)
+        assert runtime.calls == calls
         assert runtime.info().version

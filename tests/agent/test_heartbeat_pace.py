@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from agent.loop.engine_watch import EngineWatch
 from agent.loop.heartbeat import HeartbeatLoop
 from agent.metrics.gpu_shelf import GpuShelf
 from agent.metrics.subjects import Subjects
@@ -59,6 +60,7 @@ def test_the_servers_wish_moves_a_beat_but_never_silences_the_agent(
         runtime=FakeRuntime(),
         subjects=Subjects(),
         trouble=lambda: "",
+        engine=EngineWatch(FakeRuntime(), on_turn=lambda _: None),
         on_settings=lambda: None,
         gpus=GpuShelf(),
         on_gpus=lambda: None,

@@ -265,3 +265,19 @@ def test_a_stale_spare_without_its_main_container_goes_before_the_new_one(bench:
         "3. create_container 'web' (trailer-web)",
         "4. start_container 'web' (#3)",
     ]
+
+
+def test_a_restart_policy_changed_by_hand_is_put_back_in_place(bench: Bench) -> None:
+    desired = deployed(bench)
+    short = by_hand(bench.runtime, restart_policy="no")
+    plan = bench.plan(desired)
+    assert plan.render() == (
+        f"1. update_container 'web' ({short}): the restart policy was changed outside Trailer "
+        "[restart_policy]"
+    )
+    (change,) = plan.nodes[0].step.changes
+    assert (change.field, change.old, change.new) == ("restart_policy", "no", "unless-stopped")
+    bench.settle(desired)
+    found = bench.runtime.named("trailer-web")
+    assert found is not None
+    assert found.restart_policy == "unless-stopped"

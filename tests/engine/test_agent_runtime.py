@@ -103,7 +103,8 @@ def test_an_engine_that_is_not_there_is_unavailable_and_says_so(tmp_path: Path) 
     runtime = DockerRuntime({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
     with pytest.raises(EngineUnavailable, match="cannot be reached"):
         runtime.observe(Look())
-    assert "cannot be reached" in runtime.health().message
+    with pytest.raises(EngineUnavailable, match="cannot be reached"):
+        runtime.ping(deadline=1)
 
 
 def test_half_an_answer_is_an_error_never_an_empty_host(

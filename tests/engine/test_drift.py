@@ -66,6 +66,12 @@ BY_HAND: dict[str, tuple[Any, str, list[str], bool]] = {
         ["cpus"],
         True,
     ),
+    "update-restart-policy": (
+        lambda _, found: found.update(restart_policy={"Name": "no"}),
+        "the restart policy was changed outside Trailer",
+        ["restart_policy"],
+        True,
+    ),
     "network-disconnect": (
         cut("trailer-dmz"),
         "network cut outside Trailer",

@@ -164,16 +164,16 @@ class TestFaults:
     def test_a_hanging_call_waits_until_the_proxy_is_reset(
         self, proxy: DockerApiProxy, through_proxy: docker.DockerClient
     ) -> None:
-        proxy.hang("GET", "/_ping")
+        proxy.hang("GET", "/info")
         outcome: list[object] = []
 
-        def ping() -> None:
+        def ask() -> None:
             try:
-                outcome.append(through_proxy.ping())
+                outcome.append(through_proxy.info())
             except GONE as error:
                 outcome.append(error)
 
-        caller = threading.Thread(target=ping)
+        caller = threading.Thread(target=ask)
         started = time.monotonic()
         caller.start()
         eventually(lambda: proxy.calls)

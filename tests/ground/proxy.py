@@ -17,9 +17,9 @@ from tests.ground.http1 import HEAD_LIMIT, Head, read_head
 class DockerApiProxy:
     """Unix socket to Unix socket, in a thread of its own; one engine connection per call.
 
-    `calls` and `mutating_calls` list what passed. The fault methods take a method ("*" for any)
-    and a pattern for the whole path without the version, such as `/containers/[^/]+/start`;
-    `times=None` means for ever. Earlier rules win.
+    `calls` and `mutating_calls` list what passed, without pings. The fault methods take a method
+    ("*" for any) and a pattern for the whole path without the version, such as
+    `/containers/[^/]+/start`; `times=None` means for ever. Earlier rules win.
     """
 
     def __init__(self, engine_socket: Path, socket: Path) -> None:
@@ -156,7 +156,8 @@ class DockerApiProxy:
     def _record(self, head: Head) -> tuple[Call, Rule | None, list[KillPoint]]:
         with self._lock:
             call = Call.of(len(self._calls) + 1, head.first[0], head.first[1])
-            self._calls.append(call)
+            if call.path != "/_ping":
+                self._calls.append(call)
             rule = next((rule for rule in self._rules if rule.applies(call)), None)
             points = [point for point in self._kill_points if point.counts_down_to(call)]
         return call, rule, points

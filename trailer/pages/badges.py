@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from hosts.models import Host, Network, Volume
-from hosts.status import Badge, host_badge, host_message, is_fresh, resource_badge
+from hosts.status import (
+    Badge,
+    host_badge,
+    host_message,
+    is_fresh,
+    object_message,
+    resource_badge,
+    stale_since,
+)
 from images.models import Build, Image, Registry
 from images.status import image_badge, image_badge_of, registry_badge, registry_message
 from images.told import image_message
@@ -32,7 +40,7 @@ class State:
     resource: str
     badge: Badge
     fresh: bool
-    # When the host was last heard, if what we know is no longer fresh.
+    # Since when, if what we know is no longer fresh.
     since: datetime | None
 
 
@@ -50,16 +58,16 @@ def state_of(obj: Shown) -> State:
     if isinstance(obj, Registry):
         return State(resource_of(obj), registry_badge(obj, now), fresh=True, since=None)
     fresh = is_fresh(obj.host, now)
-    since = None if fresh else obj.host.last_heartbeat
-    return State(resource_of(obj), badge_of(obj), fresh, since)
+    return State(resource_of(obj), badge_of(obj), fresh, since=stale_since(obj.host, now))
 
 
 def message_of(obj: Shown, actor: Actor) -> str:
     if isinstance(obj, Host):
         return host_message(obj)
-    if isinstance(obj, Image):
-        return image_message(actor, obj)
-    return registry_message(obj, timezone.now()) if isinstance(obj, Registry) else obj.message
+    if isinstance(obj, Registry):
+        return registry_message(obj, timezone.now())
+    own = image_message(actor, obj) if isinstance(obj, Image) else obj.message
+    return object_message(obj.host, own)
 
 
 def badge_of(obj: Workspace | Image | Network | Volume | Build | Stack) -> Badge:

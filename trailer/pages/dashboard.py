@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from hosts.choices import HostStatus, ResourceStatus
 from hosts.models import Host, Network, Volume
-from hosts.status import host_message, host_status
+from hosts.status import engine_sentence, host_message, host_status
 from images.choices import BuildStatus
 from images.models import Image
 from images.told import image_message
@@ -164,6 +164,8 @@ def _failures(
 def _host_trouble(host: Host) -> Trouble | None:
     if _status(host) == HostStatus.OFFLINE:
         sentence = "Its agent is silent. Check the machine, its network and the agent."
+    elif host.engine_silent_since is not None:
+        sentence = engine_sentence(host)
     elif (disk := disk_of(host)) is not None and disk.is_low:
         sentence = (
             f"Only {rough_size(disk.free)} of its disk is free: nothing new is pulled, built or "

@@ -22,7 +22,7 @@ from hosts.selectors import (
     leftovers_of,
     prerequisites_shown,
 )
-from hosts.status import is_fresh
+from hosts.status import is_heard
 from trailer import policy
 from trailer.pages.access import capabilities_context
 from trailer.pages.page import PageView
@@ -116,7 +116,7 @@ class HostView(PageView):
             "tab": tab,
             "tabs": tabs,
             "disk": disk_of(host),
-            "fresh": is_fresh(host, timezone.now()),
+            "fresh": is_heard(host, timezone.now()),
             "skew": clock_trouble(host),
             "held": held_cleanup_of(actor=self.user, host=host) if may_modify else "",
             "prerequisites": prerequisites_shown(host),

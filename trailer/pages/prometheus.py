@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 
 from hosts.choices import HostStatus
 from hosts.models import GpuSample, Host
-from hosts.status import host_status, is_fresh
+from hosts.status import host_status, is_heard
 from images.models import Build
 from trailer.api.views import JsonWhateverIsAccepted
 from trailer.counters import counters
@@ -99,9 +99,9 @@ class FleetCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         hosts = list(Host.objects.select_related("usage").order_by("name"))
         yield from self._hosts(hosts)
-        yield from self._usage([host for host in hosts if is_fresh(host, self._now)])
+        yield from self._usage([host for host in hosts if is_heard(host, self._now)])
         yield from self._workspaces(hosts)
-        latest = {h.pk: h for h in hosts if is_fresh(h, self._now) and hasattr(h, "usage")}
+        latest = {h.pk: h for h in hosts if is_heard(h, self._now) and hasattr(h, "usage")}
         yield from self._rates(latest)
         yield from self._gpus(latest)
         # nosemgrep: unscoped-read (counted, for administrators)
@@ -141,7 +141,7 @@ class FleetCollector(Collector):
         latest = {
             workspace_id: values
             for host in hosts
-            if is_fresh(host, self._now) and hasattr(host, "usage")
+            if is_heard(host, self._now) and hasattr(host, "usage")
             for workspace_id, values in host.usage.workspaces.items()
         }
         found = list(rows)

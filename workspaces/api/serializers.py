@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agent.protocol import naming
+from hosts.status import object_message
 from hosts.volume_notice import mounts_notice
 from images.models import Image
 from trailer import policy
@@ -77,12 +78,15 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     )
     status = serializers.SerializerMethodField()
     status_label = serializers.SerializerMethodField()
-    message = serializers.CharField(read_only=True)
+    message = serializers.SerializerMethodField()
     notice = serializers.SerializerMethodField(
         help_text="What stays true until somebody acknowledges it, such as that the data of one "
         "of its volumes is gone; or empty."
     )
-    fresh = serializers.SerializerMethodField()
+    fresh = serializers.SerializerMethodField(
+        help_text="False while the host's agent is silent, or its engine does not answer; "
+        "the status is then the last that was known."
+    )
     observed_at = serializers.DateTimeField(read_only=True, allow_null=True)
     allowed_actions = serializers.SerializerMethodField()
     revision = serializers.IntegerField(read_only=True)
@@ -157,6 +161,9 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
 
     def get_notice(self, workspace: Workspace) -> str:
         return mounts_notice(mount.volume for mount in workspace.mounts.all())
+
+    def get_message(self, workspace: Workspace) -> str:
+        return object_message(workspace.host, workspace.message)
 
     def get_fresh(self, workspace: Workspace) -> bool:
         return workspace_is_fresh(workspace, timezone.now())

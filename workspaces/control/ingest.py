@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, assert_never
 
+from django.db import IntegrityError
+
 from agent.protocol.report import (
     BuildStatus,
     CycleReport,
@@ -50,6 +52,14 @@ def report_ingest(host: Host, report: Report) -> ReportReply:
             _apply(host, item, report.epoch)
         except Unavailable:
             raise
+        except IntegrityError:
+            # What it is about went between two statements: an agent that got an error would send
+            # the whole report again for ever.
+            logger.warning(
+                "report item dropped",
+                extra={"host": str(host.id), "seq": item.seq},
+                exc_info=True,
+            )
         except ApplicationError as error:
             logger.warning(
                 "report item refused",

@@ -57,15 +57,19 @@ def workspace_observed(host: Host, item: WorkspaceStatus, epoch: int) -> bool:
 def workspace_event_record(host: Host, item: WorkspaceEvent, epoch: int) -> bool:
     """One ledger row per report; False when it is there already or the workspace is gone."""
     event = clean_event(item, epoch)
-    workspace = Workspace.objects.filter(pk=event.workspace_id, host=host).first()
-    if workspace is None:
-        return False
-    values: dict[str, Any] = {**event.columns, "actor_id": _actor_of(workspace, event.revision)}
-    _, created = Event.objects.get_or_create(
-        workspace=workspace, report_epoch=epoch, report_seq=item.seq, defaults=values
-    )
-    if created:
-        events.publish("workspace", workspace.pk)
+    with transaction.atomic():
+        # Locked: a deletion at the same moment is before this row, or takes it along.
+        ours = Workspace.objects.select_for_update(of=("self",)).filter(host=host)
+        workspace = ours.filter(pk=event.workspace_id).first()
+        if workspace is None:
+            return False
+        actor_id = _actor_of(workspace, event.revision)
+        values: dict[str, Any] = {**event.columns, "actor_id": actor_id}
+        _, created = Event.objects.get_or_create(
+            workspace=workspace, report_epoch=epoch, report_seq=item.seq, defaults=values
+        )
+        if created:
+            events.publish("workspace", workspace.pk)
     return created
 
 

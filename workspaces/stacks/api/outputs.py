@@ -6,10 +6,12 @@ The schema is made from these annotations at run time, so they are not postponed
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agent.protocol import naming
+from hosts.status import is_fresh, object_message
 from trailer import policy
 from trailer.sealed import unseal_mapping
 from workspaces.models import Workspace
@@ -126,7 +128,8 @@ class StackOutput(serializers.Serializer[Any]):
 
     status = serializers.ChoiceField(source="stack.status", choices=StackStatus.choices)
     status_label = serializers.SerializerMethodField()
-    message = serializers.CharField(source="stack.message")
+    message = serializers.SerializerMethodField()
+    fresh = serializers.SerializerMethodField()
     allowed_actions = serializers.SerializerMethodField()
     deployed_commit = serializers.CharField(source="stack.deployed_commit")
     available_commit = serializers.CharField(source="stack.available_commit")
@@ -161,6 +164,12 @@ class StackOutput(serializers.Serializer[Any]):
 
     def get_status_label(self, view: StackView) -> str:
         return stack_badge(view.stack).label
+
+    def get_message(self, view: StackView) -> str:
+        return object_message(view.stack.host, view.stack.message)
+
+    def get_fresh(self, view: StackView) -> bool:
+        return is_fresh(view.stack.host, timezone.now())
 
     def get_allowed_actions(self, view: StackView) -> list[str]:
         actor = self.context["request"].user
