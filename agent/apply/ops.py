@@ -95,18 +95,20 @@ class Ops:
             engine_id = self._dispatch(step, resolve, is_current)
             tell(engine_id)
             return engine_id
-        except AgentError as problem:
+        except Exception as problem:
             self._remember(step, problem)
             raise
         finally:
             # A crash leaves the intent behind; a failure is a result like any other.
             self._journal.settle(intent)
 
-    def _remember(self, step: Step, problem: AgentError) -> None:
+    def _remember(self, step: Step, problem: Exception) -> None:
         """Before anything is undone: an agent that dies now must not make this replace again. An
         engine that is away, or a newer wish, says nothing about it."""
         if step.attempt and not isinstance(problem, EngineUnavailable | Obsolete):
-            failed = FailedReplace(attempt=step.attempt, message=str(problem))
+            expected = isinstance(problem, AgentError)
+            message = str(problem) if expected else f"Internal error: {problem}"
+            failed = FailedReplace(attempt=step.attempt, message=message)
             self._journal.replace_failed(_object_id(step.key), failed)
 
     def _dispatch(
@@ -287,7 +289,7 @@ class Ops:
             verdict = trial.judge(container, now=clock.monotonic())
             if verdict.is_up:
                 if step.attempt:
-                    self._journal.replace_succeeded(_object_id(step.key))
+                    self._journal.forget_failed_replaces([_object_id(step.key)])
                 return container_id
             if verdict.problem:
                 tail = f"{container.health_output}\n{self._runtime.log_tail(container_id)}"

@@ -57,14 +57,6 @@ def is_made_for(view: View, workspace: DesiredWorkspace, container: ObservedCont
     return stored is not None and not changes_of(view, workspace, container)
 
 
-def is_current(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
-    return (
-        container.state in {"created", "running"}
-        and container.health in {"", "healthy"}
-        and is_made_for(view, workspace, container)
-    )
-
-
 def _image_id(view: View, workspace: DesiredWorkspace, current: str) -> str:
     """The engine id to compare with; one the engine does not have cannot be asked for."""
     wanted = workspace.spec.image_engine_id

@@ -182,10 +182,11 @@ class Journal:
                 (workspace_id, failed.attempt.mark, failed.attempt.revision, failed.message),
             )
 
-    def replace_succeeded(self, workspace_id: str) -> None:
+    def forget_failed_replaces(self, workspace_ids: Iterable[str]) -> None:
         with self._database.transaction() as connection:
-            connection.execute(
-                "DELETE FROM failed_replaces WHERE workspace_id = ?", (workspace_id,)
+            connection.executemany(
+                "DELETE FROM failed_replaces WHERE workspace_id = ?",
+                [(workspace_id,) for workspace_id in workspace_ids],
             )
 
     def failed_replace(self, workspace_id: str) -> FailedReplace | None:

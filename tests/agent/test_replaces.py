@@ -129,11 +129,19 @@ def test_drift_of_the_limits_stops_a_database_first(bench: Bench) -> None:
 
 
 def test_the_running_container_is_judged_by_what_the_engine_says_of_it(bench: Bench) -> None:
-    """A volume that the image declares is in no spec."""
+    """What is wanted by now may have no volume any more while the old container still writes."""
+    old = deployed(bench, health_check=HEALTH)
+    by_hand(bench, old.id, mounts=(ObservedMount(target="/d", kind="bind", source="/srv/d"),))
+    wanted = host(workspace(health_check=HEALTH, env={"A": "1"}, revision=2))
+    assert not runs_side_by_side(bench.plan(wanted))
+
+
+def test_a_volume_that_the_engine_made_for_one_container_is_no_other_ones(bench: Bench) -> None:
+    """Because the image declares it: the new container gets another one."""
     old = deployed(bench, health_check=HEALTH)
     by_hand(bench, old.id, mounts=(ObservedMount(target="/var/lib/db", source="0" * 64),))
     wanted = host(workspace(health_check=HEALTH, env={"A": "1"}, revision=2))
-    assert not runs_side_by_side(bench.plan(wanted))
+    assert runs_side_by_side(bench.plan(wanted))
 
 
 def test_both_that_run_after_an_older_agent_was_interrupted_do_not_stay(bench: Bench) -> None:
@@ -264,6 +272,38 @@ def test_an_engine_that_goes_away_says_nothing_about_the_replacement(bench: Benc
     assert bench.runtime.requests[named(bench).id].env["A"] == "1"
 
 
+def test_the_old_container_is_looked_after_while_the_failure_stands(bench: Bench) -> None:
+    old = deployed(bench, mounts=(DATA,))
+    bench.runtime.failing["start_container"] = 1
+    wanted = host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2))
+    bench.cycle(wanted)
+    by_hand(bench, old.id, name="x1", state="exited", memory_bytes=64 * 2**20)
+    plan = bench.cycle(wanted)
+    assert verbs(plan) == ["rename_container", "start_container"]
+    assert found(plan).status == "error"
+    assert (named(bench).id, named(bench).state) == (old.id, "running")
+    assert bench.plan(wanted).nodes == ()
+
+
+def test_a_fault_of_the_agent_itself_is_not_repeated_either(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed(bench, mounts=(DATA,))
+    start = bench.runtime.start_container
+
+    def breaks(container_id: str) -> None:
+        if bench.runtime.containers[container_id].name == "trailer-web-next":
+            raise RuntimeError("a bug")
+        start(container_id)
+
+    monkeypatch.setattr(bench.runtime, "start_container", breaks)
+    with suppress(RuntimeError):
+        bench.cycle(host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2)))
+    failed = bench.journal.failed_replace("w-web")
+    assert failed is not None
+    assert failed.message == "Internal error: a bug"
+
+
 # --- interrupted ---------------------------------------------------------------------------------
 
 
@@ -324,6 +364,29 @@ def test_without_what_a_new_container_needs_the_old_one_comes_back(
     assert "create_container" not in verbs(plan)
     assert (named(bench).id, named(bench).state) == (old.id, "running")
     assert bench.runtime.named("trailer-web-next") is None
+
+
+def test_a_new_container_that_runs_already_needs_nothing_further(bench: Bench) -> None:
+    """Its image's name may be gone by now: that is no reason to go back to the old one."""
+    deployed(bench, mounts=(DATA,))
+    wanted = interrupted(bench, after="start_container")
+    new = named(bench, "trailer-web-next")
+    bench.runtime.images.clear()
+    bench.settle(wanted)
+    assert (named(bench).id, named(bench).state) == (new.id, "running")
+
+
+@pytest.mark.parametrize(("state", "health"), [("running", "unhealthy"), ("exited", "")])
+def test_once_the_old_container_is_gone_the_new_one_only_gets_its_name(
+    bench: Bench, state: str, health: str
+) -> None:
+    old = deployed(bench, mounts=(DATA,))
+    wanted = interrupted(bench, after="wait_healthy")
+    new = named(bench, "trailer-web-next")
+    del bench.runtime.containers[old.id]
+    by_hand(bench, new.id, state=state, health=health)
+    bench.settle(wanted)
+    assert (named(bench).id, named(bench).state) == (new.id, "running")
 
 
 def test_an_agent_that_died_over_a_failure_does_not_repeat_it(bench: Bench) -> None:
