@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 _HEALTH_POLL = 0.25
 _SLOWEST_POLL = 1.0
+# Of one attempt, by an engine that goes away or does not answer.
+_MOST_BROKEN_OFF = 3
 
 
 class LongWork(Protocol):
@@ -103,13 +105,19 @@ class Ops:
             self._journal.settle(intent)
 
     def _remember(self, step: Step, problem: Exception) -> None:
-        """Before anything is undone: an agent that dies now must not make this replace again. An
-        engine that is away, or a newer wish, says nothing about it."""
-        if step.attempt and not isinstance(problem, EngineUnavailable | Obsolete):
-            expected = isinstance(problem, AgentError)
-            message = str(problem) if expected else f"Internal error: {problem}"
-            failed = FailedReplace(attempt=step.attempt, message=message)
-            self._journal.replace_failed(_object_id(step.key), failed)
+        """Before anything is undone: an agent that dies now must not make this replace again. A
+        newer wish says nothing about it, and an engine that is away only when it always is."""
+        if step.attempt is None or isinstance(problem, Obsolete):
+            return
+        workspace_id = _object_id(step.key)
+        if isinstance(problem, EngineUnavailable):
+            times = self._journal.replace_broken_off(workspace_id, step.attempt)
+            if times < _MOST_BROKEN_OFF:
+                return
+        expected = isinstance(problem, AgentError)
+        message = str(problem) if expected else f"Internal error: {problem}"
+        failed = FailedReplace(attempt=step.attempt, message=message)
+        self._journal.replace_failed(workspace_id, failed)
 
     def _dispatch(
         self, step: Step, resolve: Callable[[Ref], str], is_current: Callable[[], bool]

@@ -252,6 +252,22 @@ def test_an_engine_that_goes_away_says_nothing_about_the_replacement(bench: Benc
     assert bench.runtime.requests[named(bench).id].env["A"] == "1"
 
 
+def test_an_engine_that_goes_away_over_each_try_ends_the_tries(bench: Bench) -> None:
+    old = deployed(bench, mounts=(DATA,))
+    wanted = host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2))
+    for _ in range(3):
+        assert bench.journal.failed_replace("w-web") is None
+        bench.runtime.deadly.add("start_container")
+        bench.cycle(wanted)
+        bench.runtime.away = False
+        bench.runtime.deadly.clear()
+    failed = bench.journal.failed_replace("w-web")
+    assert failed is not None
+    assert "cannot be reached" in failed.message
+    bench.settle(wanted)
+    assert (named(bench).id, named(bench).state) == (old.id, "running")
+
+
 def test_the_old_container_is_looked_after_while_the_failure_stands(bench: Bench) -> None:
     old = deployed(bench, mounts=(DATA,))
     bench.runtime.failing["start_container"] = 1
