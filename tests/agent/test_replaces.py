@@ -155,6 +155,22 @@ def test_a_workspace_named_like_the_spare_does_not_cost_the_old_container(bench:
     assert names == ["trailer-web", "trailer-web-next"]
 
 
+def test_one_that_was_called_like_a_spare_is_replaced_like_any_other(bench: Bench) -> None:
+    bench.settle(host(workspace("web-next", id="w-web", mounts=(DATA,))))
+    old = named(bench, "trailer-web-next")
+    wanted = host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2))
+    assert verbs(bench.plan(wanted))[:3] == [
+        "create_container",
+        "stop_container",
+        "start_container",
+    ]
+    bench.runtime.failing["start_container"] = 1
+    bench.cycle(wanted)
+    assert old.id in bench.runtime.containers
+    bench.settle(wanted)
+    assert (named(bench).id, named(bench).state) == (old.id, "running")
+
+
 # --- failures ------------------------------------------------------------------------------------
 
 
