@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# The name that engines give to a volume that nobody named: no other container gets it.
+_UNNAMED: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,11 @@ class ObservedMount:
     kind: str = "volume"
     source: str = ""
     read_only: bool = False
+
+    @property
+    def can_be_shared(self) -> bool:
+        """False for what the engine made for this one container, because its image asks for it."""
+        return self.kind != "volume" or _UNNAMED.fullmatch(self.source) is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +70,9 @@ class ObservedContainer:
     @property
     def writable_targets(self) -> tuple[str, ...]:
         """Where it can write to something that another container could hold at the same time."""
-        return tuple(mount.target for mount in self.mounts if not mount.read_only)
+        return tuple(
+            mount.target for mount in self.mounts if mount.can_be_shared and not mount.read_only
+        )
 
     @property
     def is_up(self) -> bool:

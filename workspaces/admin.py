@@ -72,7 +72,7 @@ class WorkspaceAdmin(ServiceAdmin):
             {
                 "fields": (
                     *("health_check", "startup_timeout", "drain_timeout"),
-                    *("idle_stop_minutes", "schedule"),
+                    *("shared_volumes", "idle_stop_minutes", "schedule"),
                 )
             },
         ),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = (
     *("name", "description", "desired_state", "memory_bytes", "shm_bytes"),
     *("nested_virtualization", "startup_timeout", "drain_timeout", "idle_stop_minutes"),
+    "shared_volumes",
 )
 # Inline model -> (the API's list, its keys).
 _LISTS: Final = {

@@ -11,8 +11,8 @@ from agent.protocol.compare import (
     NONE,
     REPLACE,
     compare,
+    downtime_reason,
     overall_effect,
-    replaces_without_downtime,
 )
 from agent.protocol.report import FieldChange
 from workspaces.choices import DesiredState, WorkspaceStatus
@@ -35,6 +35,7 @@ _OUTSIDE_THE_SPEC: Final = (
     ("desired_state", IN_PLACE),
     ("startup_timeout", NONE),
     ("drain_timeout", NONE),
+    ("shared_volumes", NONE),
     ("idle_stop_minutes", NONE),
     ("schedule", NONE),
 )
@@ -106,12 +107,25 @@ def left_undone(ledger: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[FieldCha
     )
 
 
-def decide_downtime(action: str, *, spec: WorkspaceSpec, was_running: bool = True) -> str:
+def decide_downtime(
+    action: str,
+    *,
+    specs: tuple[WorkspaceSpec, WorkspaceSpec],
+    shared_volumes: bool = False,
+    was_running: bool = True,
+) -> tuple[str, str]:
+    """`none` or `brief`, and why a replace can't do without; `specs` are the old and the new."""
     if action == STOP:
-        return "brief"
-    if action == REPLACE and was_running:
-        return "none" if replaces_without_downtime(spec) else "brief"
-    return "none"
+        return "brief", ""
+    if action != REPLACE or not was_running:
+        return "none", ""
+    old, new = specs
+    reason = downtime_reason(
+        new,
+        writes_before=[mount.target for mount in old.mounts if not mount.read_only],
+        shared_volumes=shared_volumes,
+    )
+    return ("brief" if reason else "none"), reason
 
 
 def decide_pending_status(workspace: Workspace, action: str) -> str:

@@ -54,6 +54,8 @@ class WorkspaceFields:
     health_check: HealthCheckSpec | None = None
     startup_timeout: int = 60
     drain_timeout: int = 10
+    # Whether an old and a new container of it may have its volumes open at the same time.
+    shared_volumes: bool = False
     idle_stop_minutes: int | None = None
     schedule: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -76,15 +78,7 @@ def fields_of(workspace: Workspace) -> WorkspaceFields:
         shm_bytes=workspace.shm_bytes,
         gpus=msgspec.convert(workspace.gpus, GpuWish) if workspace.gpus else None,
         nested_virtualization=workspace.nested_virtualization,
-        ports=tuple(
-            PortSpec(
-                container_port=port.container_port,
-                protocol=port.protocol,
-                host_port=port.host_port,
-                host_ip=port.host_ip,
-            )
-            for port in workspace.ports.all()
-        ),
+        ports=_ports_of(workspace),
         mounts=tuple(
             MountFields(volume_id=mount.volume_id, target=mount.target, read_only=mount.read_only)
             for mount in workspace.mounts.all()
@@ -105,9 +99,22 @@ def fields_of(workspace: Workspace) -> WorkspaceFields:
         else None,
         startup_timeout=workspace.startup_timeout,
         drain_timeout=workspace.drain_timeout,
+        shared_volumes=workspace.shared_volumes,
         idle_stop_minutes=workspace.idle_stop_minutes,
         schedule=dict(workspace.schedule),
         labels=dict(workspace.labels),
+    )
+
+
+def _ports_of(workspace: Workspace) -> tuple[PortSpec, ...]:
+    return tuple(
+        PortSpec(
+            container_port=port.container_port,
+            protocol=port.protocol,
+            host_port=port.host_port,
+            host_ip=port.host_ip,
+        )
+        for port in workspace.ports.all()
     )
 
 
@@ -138,6 +145,7 @@ def body_of(fields: WorkspaceFields) -> dict[str, Any]:
         else msgspec.to_builtins(fields.health_check),
         "startup_timeout": fields.startup_timeout,
         "drain_timeout": fields.drain_timeout,
+        "shared_volumes": fields.shared_volumes,
         "idle_stop_minutes": fields.idle_stop_minutes,
         "schedule": dict(fields.schedule),
         "labels": dict(fields.labels),

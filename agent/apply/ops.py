@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 _HEALTH_POLL = 0.25
 _SLOWEST_POLL = 1.0
+# Of one attempt, by an engine that goes away or does not answer.
+_MOST_BROKEN_OFF = 3
 
 
 class LongWork(Protocol):
@@ -98,20 +100,28 @@ class Ops:
             engine_id = self._dispatch(step, resolve, is_current)
             tell(engine_id)
             return engine_id
-        except AgentError as problem:
+        except Exception as problem:
             self._remember(step, problem)
             raise
         finally:
             # A crash leaves the intent behind; a failure is a result like any other.
             self._journal.settle(intent)
 
-    def _remember(self, step: Step, problem: AgentError) -> None:
-        """Before anything is undone: an agent that dies now must not make this replace again. An
-        engine that is away or was interrupted, or a newer wish, says nothing about it."""
-        is_no_verdict = isinstance(problem, EngineUnavailable | Obsolete)
-        if step.attempt and not is_no_verdict and not is_stale_start(str(problem)):
-            failed = FailedReplace(attempt=step.attempt, message=str(problem))
-            self._journal.replace_failed(_object_id(step.key), failed)
+    def _remember(self, step: Step, problem: Exception) -> None:
+        """Before anything is undone: an agent that dies now must not make this replace again. A
+        newer wish says nothing about it, and an engine that is away or was interrupted
+        only when it always is."""
+        if step.attempt is None or isinstance(problem, Obsolete):
+            return
+        workspace_id = _object_id(step.key)
+        if isinstance(problem, EngineUnavailable) or is_stale_start(str(problem)):
+            times = self._journal.replace_broken_off(workspace_id, step.attempt)
+            if times < _MOST_BROKEN_OFF:
+                return
+        expected = isinstance(problem, AgentError)
+        message = str(problem) if expected else f"Internal error: {problem}"
+        failed = FailedReplace(attempt=step.attempt, message=message)
+        self._journal.replace_failed(workspace_id, failed)
 
     def _dispatch(
         self, step: Step, resolve: Callable[[Ref], str], is_current: Callable[[], bool]
@@ -305,7 +315,7 @@ class Ops:
             verdict = trial.judge(container, now=clock.monotonic())
             if verdict.is_up:
                 if step.attempt:
-                    self._journal.replace_succeeded(_object_id(step.key))
+                    self._journal.forget_failed_replaces([_object_id(step.key)])
                 return container_id
             if verdict.problem:
                 tail = f"{container.health_output}\n{self._runtime.log_tail(container_id)}"

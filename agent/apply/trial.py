@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from agent.observed import ObservedContainer
 
-# Some programs need a second start, because what they need comes up later than they do.
-_MOST_RESTARTS: Final = 2
+# Some programs end until what they need is there. The engine waits twice as long before each
+# further start, so that these take some seven seconds.
+_MOST_RESTARTS: Final = 5
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,14 @@ class Trial:
     def judge(self, container: ObservedContainer, *, now: float) -> Verdict:
         if container.health == "healthy":
             return Verdict(is_up=True)
-        if container.health == "unhealthy":
+        # Between two starts the engine calls it unhealthy without having asked.
+        if container.health == "unhealthy" and container.state == "running":
             return Verdict(problem="The new container is unhealthy.")
         if container.state not in {"running", "restarting"}:
             return Verdict(problem=f"The new container ended with code {container.exit_code}.")
+        if container.restart_count > _MOST_RESTARTS:
+            times = f"{container.restart_count} times"
+            return Verdict(problem=f"The new container keeps ending, {times} so far.")
         if self.steady is None or container.health:
             if now - self.began >= self.timeout:
                 seconds = f"{self.timeout:g} seconds"
@@ -53,9 +58,6 @@ class Trial:
             self._start, self._running_since = start, now
         if container.state == "running" and now - self._running_since >= steady:
             return Verdict(is_up=True)
-        if container.restart_count > _MOST_RESTARTS:
-            times = f"{container.restart_count} times"
-            return Verdict(problem=f"The new container keeps ending, {times} so far.")
         if now - self.began >= self.timeout + steady:
             return Verdict(problem=f"The new container did not stay up for {steady:g} seconds.")
         return Verdict()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.diff.container import container_request, network_alias
+from agent.diff.current import containers_of
 from agent.diff.view import View, object_key
 from agent.protocol import naming
 from agent.steps import (
@@ -74,11 +75,12 @@ class Chain:
     @property
     def spare_name(self) -> str:
         """Of the new container until the old one is gone. Another workspace may be called
-        `<name>-next`: then it is made of the id. One of our own there is removed first."""
+        `<name>-next`, or this one was: then it is made of the id. One that is left over there is
+        removed first."""
         usual = naming.next_container_name(self.name)
         holder = self.view.containers_by_name.get(usual)
-        own = self.view.owned_containers.get(self.workspace.id, ())
-        if holder is None or holder in own:
+        _, left_over = containers_of(self.view, self.workspace)
+        if holder is None or holder in left_over:
             return usual
         return naming.spare_container_name(self.workspace.id)
 

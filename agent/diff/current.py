@@ -45,10 +45,18 @@ def containers_of(
     name = naming.container_name(workspace.spec.name)
     known = view.knows.containers.get(workspace.id, "")
     main = next((c for c in owned if c.name == name), None)
-    plain = [c for c in owned if not c.name.endswith("-next")]
+    plain = [c for c in owned if not _is_spare(workspace, c)]
     main = main or next((c for c in plain if c.id == known), None)
     main = main or next(iter(plain), None)
     return main, tuple(c for c in owned if c is not main)
+
+
+def _is_spare(workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
+    """Whether its name is one that a new container has until the old one is gone. It was made
+    under the name that its workspace had then, which may have been `web-next` itself."""
+    stored = read_stored(container.labels)
+    usual = naming.next_container_name(stored.spec.name if stored else workspace.spec.name)
+    return container.name in {usual, naming.spare_container_name(workspace.id)}
 
 
 def changes_of(
@@ -75,15 +83,6 @@ def is_made_for(view: View, workspace: DesiredWorkspace, container: ObservedCont
     """Whether it was made from what is wanted now, whatever became of it."""
     stored = read_stored(container.labels)
     return stored is not None and not changes_of(view, workspace, container)
-
-
-def is_current(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:
-    return (
-        container.state in {"created", "running"}
-        and not can_never_start(container)
-        and container.health in {"", "healthy"}
-        and is_made_for(view, workspace, container)
-    )
 
 
 def _image_id(view: View, workspace: DesiredWorkspace, current: str) -> str:

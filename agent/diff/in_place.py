@@ -28,11 +28,13 @@ def in_place(
     networks: tuple[Ref, ...],
     *,
     after: tuple[int, ...] = (),
+    limits: bool = True,
 ) -> None:
     """`networks` are the engine networks the workspace wants; it starts only `after` those steps.
     Edits and hand-made drift look the same on the engine; the applied revision tells them
-    apart."""
-    _limits(chain, container)
+    apart. Without `limits` those stay as they are."""
+    if limits:
+        _limits(chain, container)
     _restart_policy(chain, container)
     joined = _attachments(chain, container, networks, rename(chain, container))
     run_state(chain, container, after=(*joined, *after))

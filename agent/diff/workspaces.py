@@ -11,7 +11,6 @@ from agent.diff.current import (
     can_never_start,
     changes_of,
     containers_of,
-    is_current,
     is_made_for,
     was_edited,
 )
@@ -137,7 +136,7 @@ class WorkspaceDiff:
         if after is None:
             return
         removed_by_hand = workspace.id in self._view.knows.containers
-        ready = next((spare for spare in spares if is_current(self._view, workspace, spare)), None)
+        ready = next((spare for spare in spares if self._is_left_over(workspace, spare)), None)
         if ready:
             self._finish_swap(workspace, ready, spares, after)
             return
@@ -155,6 +154,13 @@ class WorkspaceDiff:
             after=after,
         )
         chain.start(new, after=joined, begins="starting")
+
+    def _is_left_over(self, workspace: DesiredWorkspace, spare: ObservedContainer) -> bool:
+        """Whether only its name is missing. That it is healthy by now is not asked: there is
+        nothing else, and another one would be the same."""
+        going = spare.state in {"removing", "dead"}
+        unable = going or can_never_start(spare)
+        return not unable and is_made_for(self._view, workspace, spare)
 
     def _finish_swap(
         self,
@@ -185,8 +191,7 @@ class WorkspaceDiff:
             cause = "limits were changed outside Trailer"
         failed = self._failed_before(workspace, main, changes)
         if failed:
-            self._go_back(workspace, main, spares)
-            self._ready.find(workspace, main, status="error", message=failed)
+            self._stay(workspace, main, spares, failed)
             return
         if changes:
             self._replace(workspace, main, spares, self._chain(workspace, cause, changes))
@@ -244,6 +249,22 @@ class WorkspaceDiff:
             return ""
         return failed.message if main.is_up or not main.error else ""
 
+    def _stay(
+        self,
+        workspace: DesiredWorkspace,
+        main: ObservedContainer,
+        spares: tuple[ObservedContainer, ...],
+        failed: str,
+    ) -> None:
+        """The old container stays as it was made, and is looked after like any other."""
+        networks = self._ready.network_refs(workspace, main)
+        if networks is None:
+            self._go_back(workspace, main, spares)
+            return
+        cleared = self._remove_spares(workspace, spares)
+        in_place(self._chain(workspace, ""), main, networks, after=cleared, limits=False)
+        self._ready.find(workspace, main, status="error", message=failed)
+
     def _keep(
         self,
         workspace: DesiredWorkspace,
@@ -272,6 +293,11 @@ class WorkspaceDiff:
         spares: tuple[ObservedContainer, ...],
         chain: Chain,
     ) -> None:
+        begun = self._begun(workspace, main, spares)
+        if begun:
+            chain = replace(chain, cause="finishing an interrupted replace")
+            take_over(chain, Ref(id=begun.id), main, is_started=True)
+            return
         parts = self._ready.parts(workspace, main)
         if parts is None:
             self._keep(workspace, main, spares)
@@ -281,10 +307,10 @@ class WorkspaceDiff:
             writes_before=main.writable_targets,
             shared_volumes=workspace.shared_volumes,
         )
-        ready = self._to_go_on_with(workspace, main, spares, parts, beside=beside)
-        if ready:
+        ready = self._ready_to_start(workspace, spares, parts)
+        if ready and not (beside and main.is_up):
             chain = replace(chain, cause="finishing an interrupted replace")
-            take_over(chain, Ref(id=ready.id), main, is_started=ready.is_up)
+            take_over(chain, Ref(id=ready.id), main)
             return
         # One that is made for something else by now, or that runs beside the old one although it
         # must not: it goes first.
@@ -294,23 +320,25 @@ class WorkspaceDiff:
         else:
             replace_briefly(chain, parts, main, after=cleared)
 
-    def _to_go_on_with(
+    def _begun(
         self,
         workspace: DesiredWorkspace,
         main: ObservedContainer,
         spares: tuple[ObservedContainer, ...],
-        parts: Parts,
-        *,
-        beside: bool,
     ) -> ObservedContainer | None:
-        """The new container of an interrupted replace, if it may take over: it runs and the old
-        one does not, or it was never started and is complete."""
-        if len(spares) != 1 or not is_made_for(self._view, workspace, spares[0]):
+        """The new container of an interrupted replace, if it runs and the old one does not: it
+        needs nothing further, whatever has become of its image or networks."""
+        if main.is_up or len(spares) != 1 or not spares[0].is_up:
             return None
-        (spare,) = spares
-        if main.is_up:
-            return spare if not beside and _stands_ready(workspace, spare, parts) else None
-        return spare if spare.is_up or _stands_ready(workspace, spare, parts) else None
+        return spares[0] if is_made_for(self._view, workspace, spares[0]) else None
+
+    def _ready_to_start(
+        self, workspace: DesiredWorkspace, spares: tuple[ObservedContainer, ...], parts: Parts
+    ) -> ObservedContainer | None:
+        """The new container of an interrupted replace, if it is complete and does not run."""
+        if len(spares) != 1 or not _stands_ready(workspace, spares[0], parts):
+            return None
+        return spares[0] if is_made_for(self._view, workspace, spares[0]) else None
 
     # --- small words -----------------------------------------------------------------------------
 

@@ -118,6 +118,8 @@ class CycleLoop:
         )
         if gone := knows.pulled.keys() - {image.id for image in observed.images}:
             parts.journal.pulls_gone(gone)
+        if gone := knows.failed_replaces.keys() - {workspace.id for workspace in state.workspaces}:
+            parts.journal.forget_failed_replaces(gone)
         adopted = frozenset(container_id for _, container_id in plan.adopted)
         parts.subjects.saw(observed.containers, knows.owned_ids | adopted)
         for finding in plan.findings:
@@ -228,6 +230,7 @@ class CycleLoop:
         watcher = CycleWatcher(
             self._parts,
             state,
+            plan,
             number=number,
             trigger=trigger,
             started_at=started_at,

@@ -12,6 +12,7 @@ from agent.diff.current import is_stale_start
 from agent.diff.status import finding, workspace_finding
 from agent.diff.view import object_key
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound
+from agent.plan import WorkspaceFinding
 from agent.protocol.report import CycleReport, WorkspaceEvent
 from agent.steps import NETWORK, PREREQUISITE, VOLUME, WORKSPACE
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from agent.apply.executor import Execution
     from agent.loop.parts import Parts
+    from agent.plan import Plan
     from agent.protocol.state import DesiredWorkspace, HostState
     from agent.steps import Step
 
@@ -27,12 +29,13 @@ log = logging.getLogger(__name__)
 
 
 class CycleWatcher(Watcher):
-    """`state` is the document the plan was made from; the target may have moved on since."""
+    """`state` is the document that `plan` was made from; the target may have moved on since."""
 
     def __init__(
         self,
         parts: Parts,
         state: HostState,
+        plan: Plan,
         *,
         number: int,
         trigger: str,
@@ -48,6 +51,10 @@ class CycleWatcher(Watcher):
         self._calls = calls
         self._newest = newest
         self._workspaces = {object_key(WORKSPACE, w.id): w for w in state.workspaces}
+        # Of workspaces that are not as they should be, whatever the plan's steps achieve.
+        self._findings = {
+            f.workspace_id: f for f in plan.findings if isinstance(f, WorkspaceFinding)
+        }
         self._tombstones = {object_key(t.kind, t.object_id): t for t in state.tombstones}
         self._revisions = parts.target.revisions()
 
@@ -130,11 +137,11 @@ class CycleWatcher(Watcher):
             except EngineError as problem:
                 log.warning("status of %s unknown: %s", workspace.spec.name, problem)
                 return
-        failed = self._parts.journal.failed_replace(workspace.id)
-        if failed and failed.attempt.revision == workspace.revision:
+        found = self._findings.get(workspace.id)
+        if found is not None:
             # What settled is the old container, as it was before.
-            told = finding(workspace, container, status="error", message=failed.message)
-            self._parts.reporter.workspace(told)
+            still = finding(workspace, container, status=found.status, message=found.message)
+            self._parts.reporter.workspace(still)
             return
         self._parts.journal.mark_applied(workspace.id, workspace.revision)
         self._parts.reporter.workspace(

@@ -22,6 +22,9 @@ CREATE TABLE IF NOT EXISTS failed_replaces (
     workspace_id TEXT PRIMARY KEY, mark TEXT NOT NULL, revision INTEGER NOT NULL,
     message TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS broken_replaces (
+    workspace_id TEXT PRIMARY KEY, mark TEXT NOT NULL, count INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS builds (
     build_id TEXT PRIMARY KEY, image_id TEXT NOT NULL, status TEXT NOT NULL,
     message TEXT NOT NULL DEFAULT '', result BLOB

@@ -182,11 +182,22 @@ class Journal:
                 (workspace_id, failed.attempt.mark, failed.attempt.revision, failed.message),
             )
 
-    def replace_succeeded(self, workspace_id: str) -> None:
+    def replace_broken_off(self, workspace_id: str, attempt: Attempt) -> int:
+        """Count how often the engine went away over this attempt; an other one begins at 1."""
+        with self._database.transaction(durable=True) as connection:
+            row = connection.execute(
+                "INSERT INTO broken_replaces VALUES (?, ?, 1) ON CONFLICT (workspace_id) "
+                "DO UPDATE SET count = iif(mark = excluded.mark, count + 1, 1), "
+                "mark = excluded.mark RETURNING count",
+                (workspace_id, attempt.mark),
+            ).fetchone()
+        return int(row[0])
+
+    def forget_failed_replaces(self, workspace_ids: Iterable[str]) -> None:
+        gone = [(workspace_id,) for workspace_id in workspace_ids]
         with self._database.transaction() as connection:
-            connection.execute(
-                "DELETE FROM failed_replaces WHERE workspace_id = ?", (workspace_id,)
-            )
+            connection.executemany("DELETE FROM failed_replaces WHERE workspace_id = ?", gone)
+            connection.executemany("DELETE FROM broken_replaces WHERE workspace_id = ?", gone)
 
     def failed_replace(self, workspace_id: str) -> FailedReplace | None:
         with self._database.transaction() as connection:

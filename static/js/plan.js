@@ -35,6 +35,12 @@ export function showPlan(form, plan, problem = "") {
   const words = (WORDS[key] || plan.action).replace("Saving", form.dataset.verb || "Saving");
   line.append(icon(ICONS[key] || "circle-check"), words);
   place.append(line);
+  if (plan.downtime_reason) {
+    const why = document.createElement("span");
+    why.className = "muted";
+    why.textContent = `Why it is interrupted: ${plan.downtime_reason}`;
+    place.append(why);
+  }
   if (plan.loses_files) {
     place.append(...lossOf(form, plan));
   }

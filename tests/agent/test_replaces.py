@@ -6,42 +6,22 @@ from typing import Any
 
 import pytest
 
-from agent.errors import EngineError
-from agent.observed import ObservedContainer, ObservedMount
+from agent.observed import ObservedMount
 from agent.plan import Plan, WorkspaceFinding
-from agent.protocol.spec import HealthCheckSpec, MountSpec, PortSpec
-from agent.protocol.state import DesiredWorkspace, HostState
+from agent.protocol.spec import MountSpec, PortSpec
 from tests.agent.bench import Bench
-from tests.agent.documents import document, volume, workspace
-
-HEALTH = HealthCheckSpec(test=("CMD", "true"))
-DATA = MountSpec(target="/d", source="trailer-data", volume_id="v-data")
-READ = MountSpec(target="/d", source="trailer-data", volume_id="v-data", read_only=True)
-FOLDER = MountSpec(target="/d", kind="bind", source="/srv/d", volume_id="v-data")
-
-
-def host(web: DesiredWorkspace) -> HostState:
-    return document(workspaces=(web,), volumes=(volume(),))
-
-
-def named(bench: Bench, name: str = "trailer-web") -> ObservedContainer:
-    found = bench.runtime.named(name)
-    assert found is not None, f"{name} is not there"
-    return found
-
-
-def deployed(bench: Bench, **fields: Any) -> ObservedContainer:
-    bench.settle(host(workspace(**fields)))
-    return named(bench)
-
-
-def by_hand(bench: Bench, container_id: str, **fields: Any) -> None:
-    known = bench.runtime.containers[container_id]
-    bench.runtime._set(known, "test", **fields)
-
-
-def verbs(plan: Plan) -> list[str]:
-    return [node.step.verb for node in plan.nodes if not node.rescues]
+from tests.agent.documents import document, workspace
+from tests.agent.replace_scene import (
+    DATA,
+    FOLDER,
+    HEALTH,
+    READ,
+    by_hand,
+    deployed,
+    host,
+    named,
+    verbs,
+)
 
 
 def runs_side_by_side(plan: Plan) -> bool:
@@ -129,11 +109,19 @@ def test_drift_of_the_limits_stops_a_database_first(bench: Bench) -> None:
 
 
 def test_the_running_container_is_judged_by_what_the_engine_says_of_it(bench: Bench) -> None:
-    """A volume that the image declares is in no spec."""
+    """What is wanted by now may have no volume any more while the old container still writes."""
+    old = deployed(bench, health_check=HEALTH)
+    by_hand(bench, old.id, mounts=(ObservedMount(target="/d", kind="bind", source="/srv/d"),))
+    wanted = host(workspace(health_check=HEALTH, env={"A": "1"}, revision=2))
+    assert not runs_side_by_side(bench.plan(wanted))
+
+
+def test_a_volume_that_the_engine_made_for_one_container_is_no_other_ones(bench: Bench) -> None:
+    """Because the image declares it: the new container gets another one."""
     old = deployed(bench, health_check=HEALTH)
     by_hand(bench, old.id, mounts=(ObservedMount(target="/var/lib/db", source="0" * 64),))
     wanted = host(workspace(health_check=HEALTH, env={"A": "1"}, revision=2))
-    assert not runs_side_by_side(bench.plan(wanted))
+    assert runs_side_by_side(bench.plan(wanted))
 
 
 def test_both_that_run_after_an_older_agent_was_interrupted_do_not_stay(bench: Bench) -> None:
@@ -165,6 +153,22 @@ def test_a_workspace_named_like_the_spare_does_not_cost_the_old_container(bench:
     bench.settle(edited)
     names = sorted(c.name for c in bench.runtime.containers.values())
     assert names == ["trailer-web", "trailer-web-next"]
+
+
+def test_one_that_was_called_like_a_spare_is_replaced_like_any_other(bench: Bench) -> None:
+    bench.settle(host(workspace("web-next", id="w-web", mounts=(DATA,))))
+    old = named(bench, "trailer-web-next")
+    wanted = host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2))
+    assert verbs(bench.plan(wanted))[:3] == [
+        "create_container",
+        "stop_container",
+        "start_container",
+    ]
+    bench.runtime.failing["start_container"] = 1
+    bench.cycle(wanted)
+    assert old.id in bench.runtime.containers
+    bench.settle(wanted)
+    assert (named(bench).id, named(bench).state) == (old.id, "running")
 
 
 # --- failures ------------------------------------------------------------------------------------
@@ -264,91 +268,49 @@ def test_an_engine_that_goes_away_says_nothing_about_the_replacement(bench: Benc
     assert bench.runtime.requests[named(bench).id].env["A"] == "1"
 
 
-# --- interrupted ---------------------------------------------------------------------------------
-
-
-def interrupted(bench: Bench, *, after: str, **fields: Any) -> HostState:
-    """A replace by an agent that died after its first call of that kind."""
-    wanted = host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2, **fields))
-    plan = bench.plan(wanted)
-    results: dict[int, str] = {}
-    for node in plan.nodes:
-        results[node.number] = bench._ops.perform(
-            node.step, lambda ref: bench._resolve(ref, results), lambda: True
-        )
-        if node.step.verb == after:
-            return wanted
-    raise AssertionError(f"no {after} in {plan.render()}")
-
-
-STOPPED = ("stop_container", "start_container")
-
-
-@pytest.mark.parametrize("after", ["create_container", *STOPPED, "wait_healthy"])
-def test_an_interrupted_replace_is_finished_and_the_two_never_meet(
-    bench: Bench, after: str
-) -> None:
+def test_an_engine_that_goes_away_over_each_try_ends_the_tries(bench: Bench) -> None:
     old = deployed(bench, mounts=(DATA,))
-    wanted = interrupted(bench, after=after)
-    plan = bench.plan(wanted)
-    order = verbs(plan)
-    assert "create_container" not in order
-    assert order[-2:] == ["remove_container", "rename_container"]
-    assert named(bench).id == old.id
+    wanted = host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2))
+    for _ in range(3):
+        assert bench.journal.failed_replace("w-web") is None
+        bench.runtime.deadly.add("start_container")
+        bench.cycle(wanted)
+        bench.runtime.away = False
+        bench.runtime.deadly.clear()
+    failed = bench.journal.failed_replace("w-web")
+    assert failed is not None
+    assert "cannot be reached" in failed.message
     bench.settle(wanted)
-    assert [c.state for c in bench.runtime.containers.values()] == ["running"]
-    assert bench.runtime.requests[named(bench).id].env["A"] == "1"
-
-
-@pytest.mark.parametrize("after", STOPPED)
-def test_the_edit_taken_back_while_the_agent_was_away_brings_the_old_one_back(
-    bench: Bench, after: str
-) -> None:
-    old = deployed(bench, mounts=(DATA,))
-    interrupted(bench, after=after)
-    back = host(workspace(mounts=(DATA,), revision=3))
-    assert verbs(bench.plan(back))[-1] == "start_container"
-    bench.settle(back)
-    assert named(bench).id == old.id
-    assert [c.state for c in bench.runtime.containers.values()] == ["running"]
-
-
-@pytest.mark.parametrize("after", STOPPED)
-def test_without_what_a_new_container_needs_the_old_one_comes_back(
-    bench: Bench, after: str
-) -> None:
-    old = deployed(bench, mounts=(DATA,))
-    interrupted(bench, after=after)
-    gone = host(workspace(mounts=(DATA,), revision=3, image_ref="vanished:1", image_id="i-gone"))
-    plan = bench.cycle(gone)
-    assert "create_container" not in verbs(plan)
     assert (named(bench).id, named(bench).state) == (old.id, "running")
-    assert bench.runtime.named("trailer-web-next") is None
 
 
-def test_an_agent_that_died_over_a_failure_does_not_repeat_it(bench: Bench) -> None:
+def test_the_old_container_is_looked_after_while_the_failure_stands(bench: Bench) -> None:
     old = deployed(bench, mounts=(DATA,))
     bench.runtime.failing["start_container"] = 1
     wanted = host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2))
-    plan = bench.plan(wanted)
-    results: dict[int, str] = {}
-    create, stop, start = plan.nodes[:3]
-    for node in (create, stop):
-        results[node.number] = bench._ops.perform(
-            node.step, lambda ref: bench._resolve(ref, results), lambda: True
-        )
-    new = results[create.number]
-    with suppress(EngineError):
-        bench._ops.perform(start.step, lambda ref: bench._resolve(ref, results), lambda: True)
-    assert bench.runtime.containers[new].state == "created"
-    again = bench.cycle(wanted)
-    assert verbs(again) == ["remove_container", "start_container"]
+    bench.cycle(wanted)
+    by_hand(bench, old.id, name="x1", state="exited", memory_bytes=64 * 2**20)
+    plan = bench.cycle(wanted)
+    assert verbs(plan) == ["rename_container", "start_container"]
+    assert found(plan).status == "error"
     assert (named(bench).id, named(bench).state) == (old.id, "running")
     assert bench.plan(wanted).nodes == ()
 
 
-def test_a_stopped_workspace_keeps_no_replacement(bench: Bench) -> None:
+def test_a_fault_of_the_agent_itself_is_not_repeated_either(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     deployed(bench, mounts=(DATA,))
-    interrupted(bench, after="start_container")
-    bench.settle(host(workspace(mounts=(DATA,), revision=3, desired_state="stopped")))
-    assert [c.state for c in bench.runtime.containers.values()] == ["exited"]
+    start = bench.runtime.start_container
+
+    def breaks(container_id: str) -> None:
+        if bench.runtime.containers[container_id].name == "trailer-web-next":
+            raise RuntimeError("a bug")
+        start(container_id)
+
+    monkeypatch.setattr(bench.runtime, "start_container", breaks)
+    with suppress(RuntimeError):
+        bench.cycle(host(workspace(mounts=(DATA,), env={"A": "1"}, revision=2)))
+    failed = bench.journal.failed_replace("w-web")
+    assert failed is not None
+    assert failed.message == "Internal error: a bug"

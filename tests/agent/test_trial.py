@@ -36,12 +36,22 @@ def test_a_second_start_begins_the_ten_seconds_again() -> None:
     assert trial.judge(seen(restarts=1, started="b"), now=119.0) == UP
 
 
-def test_one_that_keeps_ending_is_given_up_soon() -> None:
+def test_one_that_ended_once_may_still_become_healthy() -> None:
+    """Between two starts the engine says unhealthy, without having asked."""
+    trial = Trial(began=100.0, timeout=30.0)
+    assert trial.judge(seen("restarting", health="unhealthy"), now=100.5) == WAITING
+    assert trial.judge(seen(restarts=1, health="starting"), now=101.0) == WAITING
+    assert trial.judge(seen(restarts=1, health="healthy"), now=102.0) == UP
+
+
+@pytest.mark.parametrize("health", ["", "starting"])
+def test_one_that_keeps_ending_is_given_up_soon(health: str) -> None:
     trial = Trial(began=100.0, timeout=60.0, steady=10.0)
-    trial.judge(seen(), now=100.0)
-    assert trial.judge(seen("restarting", restarts=2), now=100.6) == WAITING
-    problem = trial.judge(seen("restarting", restarts=3), now=101.4).problem
-    assert problem == "The new container keeps ending, 3 times so far."
+    trial.judge(seen(health=health), now=100.0)
+    ended = "unhealthy" if health else ""
+    assert trial.judge(seen("restarting", restarts=5, health=ended), now=103.0) == WAITING
+    problem = trial.judge(seen("restarting", restarts=6, health=ended), now=106.4).problem
+    assert problem == "The new container keeps ending, 6 times so far."
 
 
 @pytest.mark.parametrize("steady", [None, 10.0])

@@ -185,7 +185,10 @@ def test_an_edit_is_previewed_and_then_saved_as_only_what_changed(
     expect(plan).to_contain_text("Saving changes nothing on the host.")
     page.locator("[name=cpus]").fill("2")
     expect(plan).to_contain_text("Saving replaces the container, with a brief interruption.")
+    expect(plan).to_contain_text("Why it is interrupted: It has no health check.")
     expect(plan.locator(".change").first).to_contain_text("cpus1→2replaces")
+    page.get_by_label("Two copies of it may share its volumes").check()
+    expect(plan).to_contain_text("shared_volumes")
     page.locator("[name=memory_bytes]").fill("1 KiB")
     expect(page.locator("[name=memory_bytes]")).to_have_attribute("aria-invalid", "true")
     page.locator("[name=memory_bytes]").fill("")
@@ -193,8 +196,12 @@ def test_an_edit_is_previewed_and_then_saved_as_only_what_changed(
 
     with page.expect_request(lambda request: request.method == "PATCH") as sent:
         save.click()
-    saved = {"description": "Only words", "cpus": 2, "refuse_loss": True}
-    assert json.loads(sent.value.post_data or "") == saved
+    assert json.loads(sent.value.post_data or "") == {
+        "description": "Only words",
+        "cpus": 2,
+        "shared_volumes": True,
+        "refuse_loss": True,
+    }
     assert sent.value.headers["if-match"] == "1"
     expect(page.locator(".toast")).to_contain_text("Saved.")
     after = agent.read(f"/workspaces/{workspace['id']}/")

@@ -7,6 +7,7 @@ LONGEST = (
     "tests/e2e/test_agent_container.py",
     "tests/engine/test_kill_points.py",
     "tests/engine/test_rows_swap.py",
+    "tests/engine/test_database_replaces.py",
     "tests/e2e/test_standalone.py",
     "tests/e2e/test_production.py",
     "tests/engine/test_agent_snapshots_killed.py",

@@ -19,3 +19,5 @@ IDLE_WORKSPACES = 50 if LONG else 16
 TERMINALS = 200 if LONG else 80
 # Of PostgreSQL and Redis each, while three writers write.
 SERVICE_KILLS = 10 if LONG else 1
+# Replaces of a database under a writer: one for each kill, or each kill with each cause.
+EVERY_CAUSE_WITH_EVERY_KILL = LONG

@@ -88,7 +88,8 @@ BAD_FIELDS: list[tuple[str, Any, str]] = [
     ),
     ("gpus", {"counts": 1}, "gpus.counts"),
     *(
-        ("nested_virtualization", value, "nested_virtualization")
+        (field, value, field)
+        for field in ("nested_virtualization", "shared_volumes")
         for value in each(None, 0, 1, "true", [], {})
     ),
     *(("ports", value, "ports") for value in each(None, {}, "80", 80, [_PORT] * MANY)),

@@ -63,6 +63,7 @@ class Scene:
                 "health_check": {"test": ["CMD", "true"], "interval": 5},
                 "startup_timeout": 30,
                 "drain_timeout": 3,
+                "shared_volumes": True,
                 "idle_stop_minutes": 90,
                 "schedule": {"start": "0 8 * * 1-5", "stop": "0 18 * * 1-5"},
                 "labels": {"team": "blue"},

@@ -163,6 +163,7 @@ def test_a_plan_has_the_shape_of_the_contract(scene: Scene) -> None:
             {"field": "description", "from": "For the tests.", "to": "", "effect": "none"},
         ],
         "downtime": "brief",
+        "downtime_reason": "It publishes port 8080 of the host.",
         "loses_files": True,
         "writable_layer": None,
     }

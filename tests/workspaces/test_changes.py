@@ -8,7 +8,7 @@ import pytest
 
 from agent.protocol.compare import IN_PLACE, NONE, REPLACE
 from agent.protocol.report import FieldChange
-from agent.protocol.spec import HealthCheckSpec, PortSpec, WorkspaceSpec
+from agent.protocol.spec import HealthCheckSpec, MountSpec, PortSpec, WorkspaceSpec
 from workspaces.changes import decide_action, decide_downtime, decide_pending_status
 from workspaces.choices import WorkspaceStatus
 from workspaces.models import Workspace
@@ -56,6 +56,8 @@ def test_the_action_follows_from_states_effect_and_container(
 CHECKED = HealthCheckSpec(test=("CMD", "true"))
 PLAIN = WorkspaceSpec(name="a", image_ref="b")
 HEALTHY = WorkspaceSpec(name="a", image_ref="b", health_check=CHECKED)
+WRITTEN = MountSpec(target="/data", source="trailer-data", volume_id="v")
+READ = MountSpec(target="/data", source="trailer-data", volume_id="v", read_only=True)
 # NONE switches the image's own health check off: nobody would ever call it healthy.
 UNCHECKED = WorkspaceSpec(name="a", image_ref="b", health_check=HealthCheckSpec(test=("NONE",)))
 FIXED_PORT = WorkspaceSpec(
@@ -83,7 +85,37 @@ FIXED_PORT = WorkspaceSpec(
 def test_downtime_is_told_before_it_happens(
     action: str, spec: WorkspaceSpec, downtime: str
 ) -> None:
-    assert decide_downtime(action, spec=spec) == downtime
+    told, reason = decide_downtime(action, specs=(spec, spec))
+    assert told == downtime
+    assert bool(reason) == (action == "replace" and downtime == "brief")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shared", "downtime"),
+    [
+        ((), (), False, "none"),
+        ((READ,), (READ,), False, "none"),
+        ((WRITTEN,), (WRITTEN,), False, "brief"),
+        ((WRITTEN,), (), False, "brief"),
+        ((), (WRITTEN,), False, "brief"),
+        ((READ,), (WRITTEN,), False, "brief"),
+        ((WRITTEN,), (WRITTEN,), True, "none"),
+    ],
+)
+def test_what_writes_to_a_volume_is_replaced_with_downtime_unless_it_can_share(
+    before: tuple[MountSpec, ...], after: tuple[MountSpec, ...], shared: bool, downtime: str
+) -> None:
+    old, new = (
+        WorkspaceSpec(name="a", image_ref="b", health_check=CHECKED, mounts=mounts)
+        for mounts in (before, after)
+    )
+    told, reason = decide_downtime("replace", specs=(old, new), shared_volumes=shared)
+    assert told == downtime
+    assert ("/data" in reason) == (downtime == "brief")
+
+
+def test_a_stopped_workspace_has_nothing_to_interrupt() -> None:
+    assert decide_downtime("replace", specs=(PLAIN, PLAIN), was_running=False) == ("none", "")
 
 
 ACTIONS = ("none", "in_place", "create", "replace", "start", "stop")

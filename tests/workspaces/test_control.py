@@ -42,7 +42,7 @@ def test_the_document_holds_everything_of_its_own_host_and_nothing_of_another(
     agent: AgentClient,
 ) -> None:
     host = agent.host
-    workspace = make_workspace(host, name="notebook", command=["sleep", "1"])
+    workspace = make_workspace(host, name="notebook", command=["sleep", "1"], shared_volumes=True)
     Port.objects.create(workspace=workspace, container_port=80, host_port=8080)
     volume = make_volume(host, name="data")
     Mount.objects.create(workspace=workspace, volume=volume, target="/data")
@@ -57,6 +57,7 @@ def test_the_document_holds_everything_of_its_own_host_and_nothing_of_another(
     assert state.host_id == str(host.id)
     (wanted,) = state.workspaces
     assert (wanted.id, wanted.revision, wanted.desired_state) == (str(workspace.id), 1, "running")
+    assert wanted.shared_volumes
     assert (wanted.spec.name, wanted.spec.command) == ("notebook", ("sleep", "1"))
     assert wanted.spec.env == {"A": "1"}
     assert wanted.spec.ports[0].host_port == 8080

@@ -39,6 +39,7 @@ def edits(scene: Scene) -> st.SearchStrategy[dict[str, Any]]:
         "description": TEXT,
         "image": st.sampled_from([str(image.pk) for image in images]),
         "desired_state": st.sampled_from(["running", "stopped"]),
+        "shared_volumes": st.booleans(),
         "command": st.lists(TEXT, max_size=2),
         "env": ENV,
         "secret_env": SECRETS,

@@ -99,6 +99,7 @@ def test_order_never_matters(scene: Scene) -> None:
     [
         ({"description": "x"}, "none", "running"),
         ({"startup_timeout": 99}, "none", "running"),
+        ({"shared_volumes": False}, "none", "running"),
         ({"idle_stop_minutes": None}, "none", "running"),
         ({"schedule": {}}, "none", "running"),
         ({"name": "renamed"}, "in_place", "running"),

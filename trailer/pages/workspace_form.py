@@ -68,6 +68,7 @@ class WorkspaceForm:
     health_start_period: str = "0"
     startup_timeout: str = "60"
     drain_timeout: str = "10"
+    shared_volumes: bool = False
 
 
 def options_for(
@@ -144,6 +145,7 @@ def form_of(workspace: Workspace) -> WorkspaceForm:
         health_start_period=_number(check.get("start_period", 0)),
         startup_timeout=str(workspace.startup_timeout),
         drain_timeout=str(workspace.drain_timeout),
+        shared_volumes=workspace.shared_volumes,
     )
 
 

@@ -78,6 +78,11 @@ class WorkspaceInput(serializers.Serializer[Any]):
     health_check = HealthCheckSerializer(**_OPTIONAL)
     startup_timeout = serializers.IntegerField(**_TIMEOUT)
     drain_timeout = serializers.IntegerField(**_TIMEOUT)
+    shared_volumes = serializers.BooleanField(
+        required=False,
+        help_text="Whether its program can share its volumes with a second copy of itself, so "
+        "that it is replaced without downtime though it writes to them. Databases can't.",
+    )
     idle_stop_minutes = serializers.IntegerField(
         min_value=1, max_value=MAX_IDLE_MINUTES, **_OPTIONAL
     )

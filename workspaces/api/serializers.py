@@ -69,6 +69,7 @@ class WorkspaceSerializer(serializers.Serializer[Any]):
     health_check = serializers.SerializerMethodField()
     startup_timeout = serializers.IntegerField()
     drain_timeout = serializers.IntegerField()
+    shared_volumes = serializers.BooleanField()
     idle_stop_minutes = serializers.IntegerField(allow_null=True)
     schedule = ScheduleSerializer()
     labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
@@ -260,6 +261,9 @@ class PlanSerializer(LossSerializer):
     )
     changes = FieldChangeSerializer(many=True)
     downtime = serializers.ChoiceField(choices=["none", "brief"])
+    downtime_reason = serializers.CharField(
+        allow_blank=True, help_text="Why a replace can't do without downtime."
+    )
 
 
 class EventSerializer(serializers.Serializer[Any]):

@@ -243,6 +243,7 @@ def _workspace(row: Workspace, host: Host) -> DesiredWorkspace:
         spec=workspace_spec(row),
         startup_timeout=row.startup_timeout,
         drain_timeout=row.drain_timeout,
+        shared_volumes=row.shared_volumes,
         stack_id=str(row.stack) if row.stack else "",
         service=row.service,
         blocked=gpu_problem(fields_of(row), host, row) if row.gpus else "",

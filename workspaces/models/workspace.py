@@ -41,6 +41,10 @@ class Workspace(models.Model):
     health_check = models.JSONField(default=dict, blank=True)
     startup_timeout = models.PositiveIntegerField(default=60, help_text="Seconds.")
     drain_timeout = models.PositiveIntegerField(default=10, help_text="Seconds.")
+    shared_volumes = models.BooleanField(
+        default=False,
+        help_text="Its program can share its volumes with a second copy of itself.",
+    )
     # What these two come to, and when, is in Timer.
     idle_stop_minutes = models.PositiveIntegerField(null=True, blank=True)
     # Empty, or cron lines under start and stop.

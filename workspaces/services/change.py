@@ -54,6 +54,7 @@ class Change:
     changes: tuple[FieldChange, ...]
     action: str
     downtime: str
+    downtime_reason: str
     pending_status: str
     gpu_ids: tuple[str, ...] = ()
     # Saved earlier, while the workspace was stopped; this change brings it to the container.
@@ -77,9 +78,8 @@ def change_prepare(
     spec = spec_from_fields(
         fields, image=image, volumes=volumes, generation=generation, gpu_ids=gpu_ids
     )
-    changes = field_changes(
-        old, fields, specs=(workspace_spec(workspace), spec), router_mode=host.router_mode
-    )
+    specs = workspace_spec(workspace), spec
+    changes = field_changes(old, fields, specs=specs, router_mode=host.router_mode)
     action = decide_action(
         changes,
         old_state=old.desired_state,
@@ -89,15 +89,20 @@ def change_prepare(
     overdue = _overdue(workspace) if action == START else ()
     if overdue:
         action = REPLACE
+    downtime, downtime_reason = decide_downtime(
+        action,
+        specs=specs,
+        shared_volumes=fields.shared_volumes,
+        was_running=old.desired_state == DesiredState.RUNNING,
+    )
     return Change(
         workspace=workspace,
         fields=fields,
         generation=generation,
         changes=changes,
         action=action,
-        downtime=decide_downtime(
-            action, spec=spec, was_running=old.desired_state == DesiredState.RUNNING
-        ),
+        downtime=downtime,
+        downtime_reason=downtime_reason,
         pending_status=decide_pending_status(workspace, action),
         gpu_ids=gpu_ids,
         overdue=overdue,
@@ -125,6 +130,7 @@ def change_retry(workspace: Workspace) -> Change:
         changes=(),
         action=action,
         downtime=NONE,
+        downtime_reason="",
         pending_status=decide_pending_status(workspace, action),
         gpu_ids=held_by(workspace),
     )

@@ -37,6 +37,7 @@ def columns(fields: WorkspaceFields) -> dict[str, Any]:
         "health_check": {} if check is None else msgspec.to_builtins(check),
         "startup_timeout": fields.startup_timeout,
         "drain_timeout": fields.drain_timeout,
+        "shared_volumes": fields.shared_volumes,
         "idle_stop_minutes": fields.idle_stop_minutes,
         "schedule": dict(fields.schedule),
         "labels": dict(fields.labels),

@@ -33,6 +33,7 @@ class Plan:
     action: str
     changes: tuple[FieldChange, ...]
     downtime: str
+    downtime_reason: str = ""
     loss: Loss = NOTHING
 
 
@@ -88,6 +89,7 @@ def plan_of(actor: Actor, change: Change) -> Plan:
         action=change.action,
         changes=(*change.changes, *change.overdue),
         downtime=change.downtime,
+        downtime_reason=change.downtime_reason,
         loss=loss_of(actor, change.workspace, change.action),
     )
 

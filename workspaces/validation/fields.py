@@ -211,6 +211,7 @@ _CLEANERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "health_check": clean_health_check,
     "startup_timeout": _whole(0, MAX_TIMEOUT),
     "drain_timeout": _whole(0, MAX_TIMEOUT),
+    "shared_volumes": boolean,
     "idle_stop_minutes": _optional(_whole(1, MAX_IDLE_MINUTES)),
     "schedule": clean_schedule,
     "labels": _labels,

@@ -63,6 +63,7 @@ services:
       update_policy: if_missing
       startup_timeout: 2m
       drain_timeout: 30s
+      shared_volumes: true
   worker:
     image: shop/worker
     command: [run, "--all"]
@@ -144,6 +145,7 @@ def test_a_whole_file_is_read_with_every_value_and_default() -> None:
         update_policy="if_missing",
         startup_timeout=120,
         drain_timeout=30,
+        shared_volumes=True,
     )
 
 

@@ -239,7 +239,8 @@ def test_a_need_that_is_not_healthy_in_time_fails_the_sync(scene: StackScene) ->
 def test_git_that_is_away_never_blocks_repair(scene: StackScene) -> None:
     stack = deployed(scene)
     web = scene.service("web")
-    Workspace.objects.filter(pk=web.pk).update(observed_status="error", message="gone")
+    gone = {"observed_status": "error", "message": "gone", "container_id": ""}
+    Workspace.objects.filter(pk=web.pk).update(**gone)
     scene.repository.problem = GitError("The repository can't be reached.")
     stack_sync(actor=scene.owner, stack=stack)
     scene.work()
@@ -286,7 +287,37 @@ def test_deleting_a_stack_removes_its_containers_and_networks_but_no_data(
     assert sorted(Tombstone.objects.values_list("kind", flat=True)) == ["network", "workspace"]
 
 
-def test_a_need_is_stopped_before_its_replacement_starts(scene: StackScene) -> None:
+def test_a_poll_does_not_repeat_a_replace_that_failed(scene: StackScene) -> None:
+    """The old container runs on, and each further try would be an interruption."""
+    stack = deployed(scene)
+    web = scene.service("web")
+    failed = {"observed_status": "error", "message": "The new container is unhealthy."}
+    Workspace.objects.filter(pk=web.pk).update(**failed)
+    for _ in range(2):
+        scene.pass_time(400)
+        type(stack).objects.filter(pk=stack.pk).update(poll_at=stack.created_at)
+        scene.work()
+        assert last_sync(stack).outcome == "failed"
+        assert fresh(stack).message == "Service web: The new container is unhealthy."
+        assert scene.service("web").revision == web.revision
+    stack_deploy(actor=scene.owner, stack=stack)
+    scene.work()
+    assert scene.service("web").revision == web.revision + 1
+    assert fresh(stack).status == "synced", fresh(stack).message
+
+
+def test_a_service_may_say_that_it_can_share_its_volumes(scene: StackScene) -> None:
+    stack = deployed(scene)
+    assert not scene.service("web").shared_volumes
+    scene.repository.push(TWO + "    x-trailer: {shared_volumes: true}\n")
+    stack_sync(actor=scene.owner, stack=stack)
+    scene.work()
+    assert fresh(stack).status == "synced", fresh(stack).message
+    assert scene.service("web").shared_volumes
+
+
+def test_a_need_is_changed_in_one_step_like_a_service(scene: StackScene) -> None:
+    """Its agent stops the old container before the new one starts."""
     scene.repository.push(NEEDY)
     stack = scene.create(secret_variables={"KEY": SECRET})
     scene.work()
@@ -297,10 +328,7 @@ def test_a_need_is_stopped_before_its_replacement_starts(scene: StackScene) -> N
     postgres = scene.service("postgres")
     assert (postgres.image.reference, postgres.desired_state) == ("postgres:18", "running")
     asked = Event.objects.filter(workspace=postgres, kind="changed").order_by("revision")
-    assert [[change["field"] for change in event.changes] for event in asked] == [
-        ["desired_state"],
-        ["image", "desired_state"],
-    ]
+    assert [[change["field"] for change in event.changes] for event in asked] == [["image"]]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ _KEYS: Final = (
     "update_policy",
     "startup_timeout",
     "drain_timeout",
+    "shared_volumes",
 )
 _POLICIES: Final = ("always", "if_missing")
 _MAX_PORT: Final = 65_535
@@ -35,6 +36,7 @@ class Extension:
     update_policy: str = "always"
     startup_timeout: int = 60
     drain_timeout: int = 10
+    shared_volumes: bool = False
 
 
 def read_extension(item: Item | None, ports: Sequence[PortSpec], expose: Item | None) -> Extension:
@@ -53,6 +55,7 @@ def read_extension(item: Item | None, ports: Sequence[PortSpec], expose: Item | 
         drain_timeout=values.whole_seconds(known["drain_timeout"], most=MAX_TIMEOUT)
         if "drain_timeout" in known
         else 10,
+        shared_volumes="shared_volumes" in known and known["shared_volumes"].boolean(),
     )
 
 

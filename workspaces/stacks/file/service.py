@@ -93,6 +93,7 @@ def read_service(name: str, item: Item) -> ServiceSpec:
         update_policy=extension.update_policy,
         startup_timeout=extension.startup_timeout,
         drain_timeout=extension.drain_timeout,
+        shared_volumes=extension.shared_volumes,
     )
 
 

@@ -88,6 +88,8 @@ class ServiceSpec:
     # Seconds.
     startup_timeout: int = 60
     drain_timeout: int = 10
+    # Whether an old and a new container of it may have its volumes open at the same time.
+    shared_volumes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

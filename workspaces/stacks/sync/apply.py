@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.db import transaction
 
-from agent.protocol.compare import REPLACE
 from trailer.errors import ApplicationError
-from workspaces.choices import DesiredState, WorkspaceStatus
-from workspaces.fields import fields_of
+from workspaces.choices import WorkspaceStatus
 from workspaces.models import Workspace
 from workspaces.services.change import change_prepare, change_retry, change_save
 from workspaces.services.create import workspace_insert
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from workspaces.fields import WorkspaceFields
-    from workspaces.services.change import Change
     from workspaces.stacks.file.types import DomainSpec, ServiceSpec, VolumeMount
     from workspaces.stacks.models import Stack
     from workspaces.stacks.sync.places import Places
@@ -37,12 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """On whose behalf, and since when: what failed before that is tried once more."""
+    """On whose behalf, and since when: what failed before that is tried once more. `insists`:
+    somebody asked for it, so also what costs an interruption."""
 
     stack: Stack
     places: Places
     cause: str
     since: datetime
+    insists: bool = False
 
 
 class _Rehearsed(Exception):
@@ -68,44 +67,6 @@ def write(order: Order, service: ServiceSpec) -> str:
         return _write(order, service)
     except ApplicationError as error:
         raise SyncProblem(f"Service {service.name}: {error.message}") from error
-
-
-def write_need(order: Order, service: ServiceSpec) -> str:
-    """The same for a need: it holds data, so the old container stops before the new one starts.
-    Side by side, as services are replaced, two servers would write to one volume."""
-    current = workspace_of(order.stack, service.name)
-    if current is None or not _would_replace(order, current, service):
-        return write(order, service)
-    if current.desired_state == DesiredState.RUNNING:
-        _stop(order, current)
-        return f"Need {service.name}: stopped, to be replaced."
-    if workspace_status(current) in (WorkspaceStatus.STOPPED, WorkspaceStatus.ERROR):
-        return write(order, service)
-    return ""
-
-
-def _would_replace(order: Order, workspace: Workspace, service: ServiceSpec) -> bool:
-    change = _change(order, workspace, service)
-    if workspace.desired_state == DesiredState.STOPPED:
-        return True
-    return change.action == REPLACE and bool(workspace.container_id)
-
-
-def _change(order: Order, workspace: Workspace, service: ServiceSpec) -> Change:
-    try:
-        current = workspace_lock(workspace, expected_revision=None)
-        fields = _fields(order, service)
-        return change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
-    except ApplicationError as error:
-        raise SyncProblem(f"Need {service.name}: {error.message}") from error
-
-
-def _stop(order: Order, workspace: Workspace) -> None:
-    current = workspace_lock(workspace, expected_revision=None)
-    fields = replace(fields_of(current), desired_state=DesiredState.STOPPED.value)
-    change = change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
-    cause = f"{order.cause} stopped, to be replaced."
-    change_save(change, actor=order.stack.owner, kind=UserEvent.CHANGED, cause=cause)
 
 
 def workspace_of(stack: Stack, service_name: str) -> Workspace | None:
@@ -154,7 +115,7 @@ def _write(order: Order, service: ServiceSpec) -> str:
     current = workspace_lock(existing, expected_revision=None)
     change = change_prepare(actor=stack.owner, workspace=current, fields=fields)
     if not change.changes:
-        if workspace_status(current) not in _RETRIED or current.updated_at >= order.since:
+        if not _is_due_again(order, current):
             return ""
         change = change_retry(current)
         told = "tried again"
@@ -164,7 +125,16 @@ def _write(order: Order, service: ServiceSpec) -> str:
     return f"Service {service.name}: {told}."
 
 
-_RETRIED = (WorkspaceStatus.ERROR, WorkspaceStatus.STOPPED)
+def _is_due_again(order: Order, workspace: Workspace) -> bool:
+    """Not where the old container still runs because its replacement did not come up: each try
+    stops it, and a poll would do that for ever."""
+    status = workspace_status(workspace)
+    if workspace.updated_at >= order.since:
+        return False
+    runs = bool(workspace.container_id) and workspace.exit_code is None
+    if status == WorkspaceStatus.ERROR:
+        return order.insists or not runs
+    return status == WorkspaceStatus.STOPPED
 
 
 def _fields(order: Order, service: ServiceSpec) -> WorkspaceFields:
@@ -192,6 +162,7 @@ def _fields(order: Order, service: ServiceSpec) -> WorkspaceFields:
         else msgspec.to_builtins(service.health_check),
         "startup_timeout": service.startup_timeout,
         "drain_timeout": service.drain_timeout,
+        "shared_volumes": service.shared_volumes,
         "labels": dict(service.labels),
     }
     return fields_for_create(data)

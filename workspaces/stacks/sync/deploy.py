@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from hosts.choices import HostStatus
 from hosts.status import host_status
-from workspaces.choices import DesiredState, WorkspaceStatus
+from workspaces.choices import WorkspaceStatus
 from workspaces.stacks.choices import Phase, SyncOutcome
 from workspaces.stacks.file.order import start_order
 from workspaces.stacks.sync.apply import (
@@ -18,7 +18,6 @@ from workspaces.stacks.sync.apply import (
     remove_others,
     workspace_of,
     write,
-    write_need,
 )
 from workspaces.stacks.sync.desired import desired_of
 from workspaces.stacks.sync.places import places_of
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from workspaces.stacks.file.types import ServiceSpec
-    from workspaces.stacks.models import Stack
+    from workspaces.stacks.models import Stack, Sync
+    from workspaces.stacks.sync.places import Places
     from workspaces.stacks.sync.work import Result, Work
 
 # What an agent may take on top of a service's own time to come up: hearing of it, creating it.
@@ -46,12 +46,10 @@ def needs(work: Work) -> Result:
     said = []
     with work.locked() as stack:
         desired, places = targets(stack, sync)
-        order = Order(stack=stack, places=places, cause=cause(stack, sync), since=sync.phase_at)
-        said += [write_need(order, service) for service in desired.need_services]
+        order = _order(stack, sync, places)
+        said += [write(order, service) for service in desired.need_services]
     _tell(work, said)
     for need, service in desired.needs:
-        if _is_between(stack, service):
-            return Wait()
         limit = timedelta(seconds=need.ready_timeout)
         if not is_up(order, service, word="Need", limit=limit):
             return Wait()
@@ -66,7 +64,7 @@ def services(work: Work) -> Result:
     with work.locked() as stack:
         desired, places = targets(stack, sync)
         names = {service.name for service in desired.all_services}
-        order = Order(stack=stack, places=places, cause=cause(stack, sync), since=sync.phase_at)
+        order = _order(stack, sync, places)
         removed = remove_in_the_way(stack, desired.file.services, names)
         up: set[str] = {service.name for service in desired.need_services}
         waiting = False
@@ -90,19 +88,18 @@ def services(work: Work) -> Result:
 
 def restore(work: Work) -> Result:
     """The new revision failed: what is written down is the last good one again."""
-    if not repair(work):
-        return Wait()
+    repair(work)
     return End(SyncOutcome.FAILED, work.sync.message)
 
 
-def repair(work: Work) -> bool:
+def repair(work: Work) -> None:
     """Writes the last good revision, where anything differs from it; does not wait for services
-    to come up. False while a need must stop first."""
+    to come up."""
     if work.stack.deployed is None:
-        return True
+        return
     with work.locked() as stack:
         if stack.deployed is None:
-            return True
+            return
         desired = desired_of(stack, stack.deployed)
         places = places_of(stack, stack.deployed, desired.file, desired.all_services)
         order = Order(
@@ -113,10 +110,18 @@ def repair(work: Work) -> bool:
         )
         names = {service.name for service in desired.all_services}
         removed = remove_others(stack, names)
-        said = [write_need(order, service) for service in desired.need_services]
-        said += [write(order, service) for service in desired.file.services]
+        said = [write(order, service) for service in desired.all_services]
     _tell(work, [*(f"Service {name}: removed." for name in removed), *said])
-    return not any(_is_between(stack, service) for service in desired.need_services)
+
+
+def _order(stack: Stack, sync: Sync, places: Places) -> Order:
+    return Order(
+        stack=stack,
+        places=places,
+        cause=cause(stack, sync),
+        since=sync.phase_at,
+        insists=sync.forced,
+    )
 
 
 def _is_host_away(work: Work, stack: Stack) -> bool:
@@ -136,12 +141,6 @@ def _is_host_away(work: Work, stack: Stack) -> bool:
     if why and stack.message != sentence:
         work.log(sentence)
     return bool(why)
-
-
-def _is_between(stack: Stack, service: ServiceSpec) -> bool:
-    """Its old container stops, so that the new one can be made."""
-    workspace = workspace_of(stack, service.name)
-    return workspace is not None and workspace.desired_state == DesiredState.STOPPED
 
 
 def is_up(
