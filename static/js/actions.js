@@ -24,6 +24,7 @@ const COLLECTIONS = {
 const ASKED = {
   extend: "It is kept running for now.",
   check: "The host compares the image with its registry now.",
+  evict: "It is stopped, and kept away from it.",
 };
 const DELETED = {
   workspace: "Its container is stopped and removed. Volumes keep their data.",
@@ -74,7 +75,7 @@ async function act(button) {
   }
   let answer;
   try {
-    answer = await request(action, kind, id, name);
+    answer = await request(action, kind, id, name, Object.fromEntries(new URLSearchParams(button.dataset.body)));
   } catch (error) {
     settle();
     toast(error.message, "error");
@@ -133,7 +134,7 @@ export async function carryOut(action, target, words) {
 }
 
 /** Sends the action to the API. */
-export function request(action, kind, id, name) {
+export function request(action, kind, id, name, body = {}) {
   const path = `/api/v1/${COLLECTIONS[kind]}/${id}/`;
   if (action === "delete") {
     const query = kind === "volume" ? `?confirm=${encodeURIComponent(name)}` : "";
@@ -142,7 +143,7 @@ export function request(action, kind, id, name) {
   if (action === "enable" || action === "disable") {
     return send("PATCH", path, { enabled: action === "enable" });
   }
-  return send("POST", `${path}${action}/`, {});
+  return send("POST", `${path}${action}/`, body);
 }
 
 function leave(target, name) {

@@ -74,7 +74,7 @@ def test_compiling_costs_the_same_queries_for_one_workspace_and_for_many(
     for number in range(12):
         workspace = make_workspace(agent.host)
         Port.objects.create(workspace=workspace, container_port=80, host_port=9000 + number)
-    with django_assert_max_num_queries(25):
+    with django_assert_max_num_queries(26):
         assert agent.get_state().status_code == 200
 
 
