@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db.models import F
+from django.utils import timezone
 
 from agent.protocol.prerequisites import ROUTER_NETWORK
 from agent.protocol.state import HostSettings, MetricsSettings, NvidiaSettings, RouterSettings
 from hosts.choices import ResourceStatus
-from hosts.models import AgentToken, Cycle, Host
+from hosts.models import AgentToken, Cycle, Host, still_holds
 from hosts.prerequisites import desired_prerequisites
 from trailer import policy, secrets
 from trailer.errors import Invalid, Unavailable
@@ -43,14 +44,18 @@ def live_agent_token(token: str) -> AgentToken | None:
 def holds_newest_document(*, token: str, epoch: int, etag: str) -> bool:
     """All that a poll wants to know while nothing changes, in one look-up of a few columns: the
     token is live and in use, its session the newest, its document the present one."""
-    return AgentToken.objects.filter(
-        digest=secrets.digest(token),
-        revoked_at__isnull=True,
-        is_unused=False,
-        host__epoch=epoch,
-        host__document__etag=etag,
-        host__document__version=F("host__desired_version"),
-    ).exists()
+    return (
+        AgentToken.objects.filter(
+            digest=secrets.digest(token),
+            revoked_at__isnull=True,
+            is_unused=False,
+            host__epoch=epoch,
+            host__document__etag=etag,
+            host__document__version=F("host__desired_version"),
+        )
+        .filter(still_holds(timezone.now(), path="host__document__"))
+        .exists()
+    )
 
 
 def host_of_agent(token: str) -> Host | None:

@@ -245,6 +245,7 @@ RULES: dict[str, Rule] = {
     "network.modify": _shared("network", Role.EDITOR),
     "network.delete": _shared("network", Role.MANAGER),
     "network.share": _shared("network", Role.MANAGER),
+    "network.evict": _shared("network", Role.MANAGER),
     "network.transfer": _OWNED,
     "volume.view": _part("volume", "mounts__volume"),
     # To mount it read-only.
@@ -255,6 +256,7 @@ RULES: dict[str, Rule] = {
     "volume.modify": _shared("volume", Role.EDITOR),
     "volume.delete": _shared("volume", Role.MANAGER),
     "volume.share": _shared("volume", Role.MANAGER),
+    "volume.evict": _shared("volume", Role.MANAGER),
     "volume.transfer": _OWNED,
     "registry.view": _OWNED,
     "registry.create": SignedIn(),
@@ -270,6 +272,7 @@ RULES: dict[str, Rule] = {
     "image.retake": AnyOf((Admin(), FromSource(_copyable, only_maker=False))),
     "image.delete": _shared("image", Role.MANAGER),
     "image.share": _shared("image", Role.MANAGER),
+    "image.evict": _shared("image", Role.MANAGER),
     "image.transfer": _OWNED,
     # Who says what is built with stored secrets can read them.
     "image.secrets": _OWNED,
@@ -323,7 +326,7 @@ RULES: dict[str, Rule] = {
     "auditentry.view": Admin(),
 }
 # What an action of a status table takes, where that is not to modify.
-_VERBS: Final = {"delete": "delete", "snapshot": "copy", "clone": "copy"}
+_VERBS: Final = {"delete": "delete", "snapshot": "copy", "clone": "copy", "evict": "evict"}
 
 
 def allows(actor: Actor, action: str, obj: Model | None = None) -> bool:

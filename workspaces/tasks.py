@@ -12,6 +12,7 @@ from hosts.metrics.rollup import roll_up
 from hosts.services.sessions import hosts_mark_silent
 from trailer.jobs import Job
 from trailer.leases.lease import run_leased
+from workspaces.control.compile import documents_end
 from workspaces.metrics import WORKSPACES
 from workspaces.timers.watch import timers_run
 
@@ -37,3 +38,9 @@ def roll_up_metrics() -> None:
 def run_timers() -> None:
     """Schedules and idle stops."""
     timers_run(timezone.now())
+
+
+@shared_task(name=Job.END_RIGHTS.value)
+def end_rights() -> None:
+    """Grants end by themselves: nothing else would tell the agents of whatever they allowed."""
+    documents_end(timezone.now())

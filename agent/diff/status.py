@@ -35,6 +35,16 @@ def workspace_finding(
     return finding(workspace, container, status=status, message=message)
 
 
+def blocked_finding(
+    workspace: DesiredWorkspace, container: ObservedContainer | None, *, now: datetime
+) -> WorkspaceFinding:
+    """Of one that may get no new container: what it is, and why that will not change."""
+    if container is None or not container.is_up:
+        return finding(workspace, container, status="error", message=workspace.blocked)
+    found = workspace_finding(workspace, container, now=now)
+    return replace(found, message=f"{found.message} {workspace.blocked}".strip())
+
+
 def lost_gpus(view: View, workspace: DesiredWorkspace) -> tuple[str, ...]:
     """Cards of this workspace that the host does not have, or has no more."""
     present, wanted = view.knows.gpus, workspace.spec.gpus

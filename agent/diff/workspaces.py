@@ -19,6 +19,7 @@ from agent.diff.names import rename
 from agent.diff.replaces import replace_briefly, replace_without_downtime, take_over
 from agent.diff.snapshots import interrupted_commits
 from agent.diff.status import (
+    blocked_finding,
     is_crash_looping,
     lost_gpus,
     without_gpus,
@@ -73,14 +74,14 @@ class WorkspaceDiff:
         if problem and enabled:
             self._ready.find(workspace, main, status="error", message=problem)
             return
-        if workspace.blocked and enabled and workspace.desired_state == "running":
-            self._ready.find(workspace, main, status="error", message=workspace.blocked)
-            return
         for container in (main, *spares):
             if container and container.id not in self._view.knows.owned_ids:
                 self._plan.adopted.append((workspace.id, container.id))
         if main and main.state in {"removing", "dead"}:
             self._going(workspace, main)
+            return
+        if workspace.blocked and enabled and workspace.desired_state == "running":
+            self._blocked(workspace, main, spares)
             return
         if workspace.desired_state == "stopped" or not enabled:
             self._stopped(workspace, main, spares)
@@ -99,6 +100,23 @@ class WorkspaceDiff:
         else:
             message = "The engine does not finish removing the old container."
             self._ready.find(workspace, main, status="error", message=message)
+
+    def _blocked(
+        self,
+        workspace: DesiredWorkspace,
+        main: ObservedContainer | None,
+        spares: tuple[ObservedContainer, ...],
+    ) -> None:
+        """What runs goes on as it is, with the sentence beside it; what is down stays down, and
+        what a replace had prepared goes."""
+        up = next((one for one in (main, *spares) if one and one.is_up), None)
+        cleared = self._remove_spares(workspace, tuple(one for one in spares if one is not up))
+        if cleared:
+            return
+        now = self._view.now
+        self._plan.findings.append(blocked_finding(workspace, up or main, now=now))
+        if up is not None and is_crash_looping(up, now=now):
+            self._plan.recheck(5.0)
 
     # --- desired stopped ----------------------------------------------------------------------
 

@@ -163,7 +163,8 @@ class DesiredWorkspace(msgspec.Struct, frozen=True, kw_only=True):
     # Its program is made to share its volumes with another container of its own: it may then be
     # replaced without downtime though it writes to them.
     shared_volumes: bool = False
-    # Why nothing may be made or started for it now (a GPU that is not free); what runs, runs on.
+    # Why nothing may be made or started for it now (a GPU that is not free, a right that was taken
+    # back); what runs, runs on.
     blocked: str = ""
 
 

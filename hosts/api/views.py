@@ -18,7 +18,14 @@ from hosts.services.networks import network_create, network_delete, network_upda
 from hosts.services.revocation import host_revoke
 from hosts.services.transfer import network_transfer, volume_transfer
 from hosts.services.volumes import volume_acknowledge, volume_create, volume_delete
-from trailer.access.api.views import CapabilitiesMixin, GrantsMixin, TransferMixin, transfers
+from trailer.access.api.views import (
+    CapabilitiesMixin,
+    EvictMixin,
+    GrantsMixin,
+    TransferMixin,
+    evicts,
+    transfers,
+)
 from trailer.api.permissions import AdminScopeToChange, SignedInWithScope
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
@@ -103,8 +110,9 @@ class HostViewSet(CapabilitiesMixin, HostMetricsMixin, ResourceViewSet[Host]):
         return self.answer(host.pk, 202)
 
 
+@evicts
 @transfers(outputs.NetworkOutput)
-class NetworkViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Network]):
+class NetworkViewSet(GrantsMixin, EvictMixin, TransferMixin, ResourceViewSet[Network]):
     transfer_service = staticmethod(network_transfer)
     queryset = Network.objects.select_related("host", "owner")
     serializer_class = outputs.NetworkOutput
@@ -143,8 +151,9 @@ class NetworkViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Network]):
         return Response(status=204)
 
 
+@evicts
 @transfers(outputs.VolumeOutput)
-class VolumeViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Volume]):
+class VolumeViewSet(GrantsMixin, EvictMixin, TransferMixin, ResourceViewSet[Volume]):
     """A volume has nothing to change: it is made and deleted."""
 
     transfer_service = staticmethod(volume_transfer)

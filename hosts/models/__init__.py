@@ -1,7 +1,7 @@
 """Tables of hosts and what belongs to exactly one host."""
 
 from hosts.models.cycle import Cycle
-from hosts.models.document import HostDocument
+from hosts.models.document import HostDocument, still_holds
 from hosts.models.enrolment import AgentToken, Enrolment
 from hosts.models.host import Host
 from hosts.models.metrics import GpuSample, HostSample, HostUsage, RollupMark, Sample
@@ -26,4 +26,5 @@ __all__ = [
     "Sample",
     "Tombstone",
     "Volume",
+    "still_holds",
 ]

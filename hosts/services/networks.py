@@ -14,6 +14,7 @@ from hosts.models import Host, Network
 from hosts.services.desired import host_desired_changed, tombstone_create
 from trailer import events, policy
 from trailer.access.grants import grants_forget
+from trailer.access.reliance import object_users
 from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
@@ -88,12 +89,16 @@ def network_delete(
         # It may have been handed over meanwhile.
         policy.require(actor, "network.delete", current)
         check_revision(current.revision, expected_revision)
-        users = list(current.workspaces.order_by("name").values_list("name", flat=True))
+        evicted = current.attachments.filter(evicted=True).values("workspace")
+        using = current.workspaces.exclude(pk__in=evicted).order_by("name")
+        users = list(using.values_list("name", flat=True))
         if users:
             raise Conflict(
-                f"Network {current.name} is used by {', '.join(users)}. Detach it there first.",
+                f"Network {current.name} is used by {', '.join(users)}. Detach it there first, "
+                "or evict them from it.",
                 code="in_use",
             )
+        object_users().evicted_let_go(actor=actor, obj=current)
         tombstone_create(
             host_id=current.host_id,
             kind=TombstoneKind.NETWORK,

@@ -13,6 +13,7 @@ from hosts.models import Host, Volume
 from hosts.services.desired import host_desired_changed, tombstone_create
 from trailer import events, policy
 from trailer.access.grants import grants_forget
+from trailer.access.reliance import object_users
 from trailer.audit.record import differences, record
 from trailer.errors import Conflict, Invalid
 from trailer.revisions import check_revision
@@ -68,19 +69,22 @@ def volume_delete(
         # It may have been handed over meanwhile.
         policy.require(actor, "volume.delete", current)
         check_revision(current.revision, expected_revision)
-        users = sorted(set(current.mounts.values_list("workspace__name", flat=True)))
+        mounting = current.mounts.filter(evicted=False)
+        users = sorted(set(mounting.values_list("workspace__name", flat=True)))
         if users:
             raise Conflict(
-                f"Volume {current.name} is mounted by {', '.join(users)}. Unmount it there first.",
+                f"Volume {current.name} is mounted by {', '.join(users)}. Unmount it there first, "
+                "or evict them from it.",
                 code="in_use",
             )
+        if current.kind == VolumeKind.VOLUME and confirm != current.name:
+            raise Invalid.field(
+                "confirm",
+                f"Deleting volume {current.name} removes its data for good. "
+                f"Repeat its name to confirm: ?confirm={current.name}",
+            )
+        object_users().evicted_let_go(actor=actor, obj=current)
         if current.kind == VolumeKind.VOLUME:
-            if confirm != current.name:
-                raise Invalid.field(
-                    "confirm",
-                    f"Deleting volume {current.name} removes its data for good. "
-                    f"Repeat its name to confirm: ?confirm={current.name}",
-                )
             tombstone_create(
                 host_id=current.host_id,
                 kind=TombstoneKind.VOLUME,

@@ -29,7 +29,13 @@ from images.services.logs import build_log_read
 from images.services.registries import registry_create, registry_delete, registry_update
 from images.services.registry_tests import registry_test
 from images.services.transfer import image_transfer
-from trailer.access.api.views import GrantsMixin, TransferMixin, transfers
+from trailer.access.api.views import (
+    EvictMixin,
+    GrantsMixin,
+    TransferMixin,
+    evicts,
+    transfers,
+)
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
 from trailer.api.views import JsonWhateverIsAccepted, ResourceViewSet
@@ -77,8 +83,9 @@ class RegistryViewSet(ResourceViewSet[Registry]):
         return self.answer(registry.pk, 202)
 
 
+@evicts
 @transfers(outputs.ImageOutput)
-class ImageViewSet(GrantsMixin, TransferMixin, ResourceViewSet[Image]):
+class ImageViewSet(GrantsMixin, EvictMixin, TransferMixin, ResourceViewSet[Image]):
     transfer_service = staticmethod(image_transfer)
     queryset = Image.objects.select_related("host", "owner")
     serializer_class = outputs.ImageOutput

@@ -69,8 +69,8 @@ async function save(form) {
   clearErrors(form);
   button.disabled = true;
   try {
-    await send("PUT", form.dataset.grants, rows(form).map(entry));
-    toast("Access saved.");
+    const answer = await send("PUT", form.dataset.grants, rows(form).map(entry));
+    toast(`Access saved.${stillUsed(answer)}`);
     form.closest("[data-access]").dispatchEvent(new CustomEvent("trailer:saved"));
   } catch (error) {
     button.disabled = false;
@@ -81,4 +81,10 @@ async function save(form) {
     toast(error.message, "error");
     first?.focus?.();
   }
+}
+
+/** Workspaces that go on with what their people may not use any more. */
+function stillUsed(answer) {
+  const names = (Array.isArray(answer) ? answer : []).flatMap((one) => (one.still_uses || []).map(({ name }) => name));
+  return names.length ? ` Still used by ${names.join(", ")}: nothing new is started with it; evict to stop what runs.` : "";
 }

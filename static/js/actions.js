@@ -25,6 +25,7 @@ const COLLECTIONS = {
 const ASKED = {
   extend: "It is kept running for now.",
   check: "The host compares the image with its registry now.",
+  evict: "It is stopped, and kept away from it.",
 };
 const DELETED = {
   workspace: "Its container is stopped and removed. Volumes keep their data.",
@@ -78,7 +79,8 @@ async function act(button) {
   }
   let answer;
   try {
-    answer = await requestAsking(action, kind, id, name);
+    const body = Object.fromEntries(new URLSearchParams(button.dataset.body));
+    answer = await requestAsking(action, kind, id, name, body);
   } catch (error) {
     settle();
     toast(error.message, "error");
@@ -144,16 +146,16 @@ export async function carryOut(action, target, words) {
 }
 
 /** As `request`, asking first where files would be lost; null when the user does not go on. */
-function requestAsking(action, kind, id, name) {
+function requestAsking(action, kind, id, name, body) {
   const verb = kind === "workspace" && REPLACING[action];
   if (!verb) {
-    return request(action, kind, id, name);
+    return request(action, kind, id, name, false, body);
   }
   return unlessLost({ id, name }, verb, (refuses) => request(action, kind, id, name, refuses));
 }
 
 /** Sends the action to the API. With `refuses` it is not done where it would throw files away. */
-export function request(action, kind, id, name, refuses = false) {
+export function request(action, kind, id, name, refuses = false, body = {}) {
   const path = `/api/v1/${COLLECTIONS[kind]}/${id}/`;
   if (action === "delete") {
     const query = kind === "volume" ? `?confirm=${encodeURIComponent(name)}` : "";
@@ -162,7 +164,7 @@ export function request(action, kind, id, name, refuses = false) {
   if (action === "enable" || action === "disable") {
     return send("PATCH", path, { enabled: action === "enable" });
   }
-  return send("POST", `${path}${action}/`, refuses ? { refuse_loss: true } : {});
+  return send("POST", `${path}${action}/`, refuses ? { ...body, refuse_loss: true } : body);
 }
 
 function leave(target, name) {

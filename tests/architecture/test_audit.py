@@ -34,7 +34,6 @@ CHANGES_NOTHING = {
     "POST workspaces/{id}/plan/",
     "POST workspaces/{id}/redeploy/plan/",
     "POST workspaces/{id}/rollback/plan/",
-    "POST workspaces/{id}/redeploy/plan/",
     "PATCH networks/{id}/",
     "POST stacks/check/",
     "POST stacks/{id}/encrypt/",
@@ -78,6 +77,9 @@ BODIES: dict[str, Any] = {
     "DELETE networks/{network}/": None,
     "POST networks/{network}/transfer/": {"owner": "stan"},
     "PUT networks/{network}/grants/": [{"user": "stan", "role": "viewer"}],
+    "POST networks/{used_network}/evict/": {"workspace": "{user_of_parts}"},
+    "POST volumes/{used_volume}/evict/": {"workspace": "{user_of_parts}"},
+    "POST images/{image}/evict/": {"workspace": "{workspace}"},
     "POST volumes/": {"name": "papers", "host": "{host}"},
     "DELETE volumes/{volume}/?confirm=data": None,
     "POST volumes/{volume}/acknowledge/": {},
@@ -151,7 +153,14 @@ def _scene() -> tuple[Any, dict[str, str]]:
     changed = make_workspace(host, admin, "changed", image=image)
     assert client.patch(f"/api/v1/workspaces/{changed.pk}/", {"cpus": 1}).status_code == 200
     assert client.patch(f"/api/v1/workspaces/{changed.pk}/", {"cpus": 2}).status_code == 200
+    network, volume = make_network(host, admin), make_volume(host, admin)
+    user_of_parts = make_workspace(host, admin, "user", image=image)
+    user_of_parts.networks.add(network)
+    user_of_parts.mounts.create(volume=volume, target="/data")
     rows: dict[str, Any] = {
+        "used_network": network,
+        "used_volume": volume,
+        "user_of_parts": user_of_parts,
         "user": make_user("stan"),
         "group": make_group(name="lab"),
         "host": host,

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from trailer import events, policy
 from trailer.access.models import Capability, HostCapability
+from trailer.access.reliance import hosts_judge_again
 from trailer.access.subjects import subjects_of
 from trailer.accounts.models import User
 from trailer.audit.record import record
@@ -55,6 +56,7 @@ def capabilities_replace(
             change = {"field": FIELD, "from": before, "to": after}
             record("host.share", host, actor=actor, changes=[change])
             events.publish("host", host.pk)
+            hosts_judge_again([host.pk])
     return _entries(_rows(host))
 
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from trailer import events, policy
 from trailer.access.models import Grant, ObjectKind, Right, Role
+from trailer.access.reliance import hosts_hold, hosts_judge_again
 from trailer.access.subjects import subjects_of
 from trailer.accounts.models import User
 from trailer.audit.record import record
@@ -51,6 +52,9 @@ def grants_replace(
     subjects = subjects_of(entries, field=FIELD)
     _check_rights(obj, entries)
     with transaction.atomic():
+        if _kind(obj) != ObjectKind.STACK:
+            # As everywhere; a stack is locked before its host.
+            hosts_hold([obj.host_id])
         current = row_lock(type(obj)._default_manager.all(), obj.pk)
         # It may have been handed over meanwhile.
         policy.require(actor, f"{_kind(obj)}.share", current)
@@ -67,6 +71,7 @@ def grants_replace(
             record(f"{_kind(obj)}.share", obj, actor=actor, changes=[change])
             # Open pages and sockets look again at what they may see.
             events.publish(_kind(obj), obj.pk)
+            hosts_judge_again([current.host_id])
     return grants_of(actor=actor, obj=obj) if _may_share(actor, obj) else Grant.objects.none()
 
 

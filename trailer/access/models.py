@@ -15,6 +15,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.db.models import QuerySet
 
 
@@ -110,8 +112,12 @@ def live_grants(actor_id: Any, kind: str, **conditions: Any) -> QuerySet[Grant]:
 
     In one filter: every request puts several of these together.
     """
-    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    return Grant.objects.order_by().filter(held_by(actor_id), unexpired, kind=kind, **conditions)
+    live = unexpired(timezone.now())
+    return Grant.objects.order_by().filter(held_by(actor_id), live, kind=kind, **conditions)
+
+
+def unexpired(now: datetime) -> Q:
+    return Q(expires_at__isnull=True) | Q(expires_at__gt=now)
 
 
 class HostCapability(models.Model):

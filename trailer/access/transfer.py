@@ -11,6 +11,7 @@ from trailer import events, policy
 from trailer.access.grants import grant_give
 from trailer.access.models import Grant, ObjectKind, Role
 from trailer.access.quotas import quotas_on
+from trailer.access.reliance import hosts_judge_again
 from trailer.access.subjects import user_named
 from trailer.audit.record import record
 from trailer.errors import Conflict, Invalid
@@ -93,6 +94,7 @@ def owner_replace(*, actor: Actor, obj: Any, user: User, share: bool = True) -> 
             granted_by=actor,
         )
     events.publish(kind, obj.pk)
+    hosts_judge_again([obj.host_id])
     return former
 
 

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
 from trailer import policy
+from trailer.access.reliance import people_hold, people_judged_again
 from trailer.accounts.models import ApiToken, Session, User
 from trailer.accounts.passwords import set_password
 from trailer.audit.record import differences, record
@@ -16,11 +17,13 @@ from trailer.rows import row_lock
 from trailer.validation import check_columns, check_one_line, check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from trailer.policy import Actor
 
 _OWNED: Final = ("workspaces", "images", "networks", "volumes", "registries")
+# What somebody may do hangs on these.
+_RIGHTS: Final = frozenset({"is_admin", "is_active", "groups"})
 _ONE: Final = {"registries": "registry"}
 
 
@@ -59,6 +62,8 @@ def user_update(*, actor: Actor, user: User, **fields: Unpack[UserFields]) -> Us
     policy.require(actor, "user.modify", user)
     try:
         with transaction.atomic():
+            if _RIGHTS & set(fields):
+                people_hold([user.pk])
             current = _locked(user)
             before = _told(current)
             names = _apply(current, fields)
@@ -77,6 +82,8 @@ def user_update(*, actor: Actor, user: User, **fields: Unpack[UserFields]) -> Us
                 changes.append({"field": "password", "from": "old", "to": "new"})
             if changes:
                 record("user.update", current, actor=actor, changes=changes)
+            if _RIGHTS & {change["field"] for change in changes}:
+                people_judged_again([current.pk])
     except IntegrityError as error:
         raise _name_taken(str(fields.get("username"))) from error
     return current
@@ -85,6 +92,7 @@ def user_update(*, actor: Actor, user: User, **fields: Unpack[UserFields]) -> Us
 def user_delete(*, actor: Actor, user: User) -> None:
     policy.require(actor, "user.modify", user)
     with transaction.atomic():
+        people_hold([user.pk])
         current = _locked(user)
         if current.pk == actor.pk:
             raise Conflict("You can't delete yourself. Ask another administrator.")
@@ -97,6 +105,7 @@ def user_delete(*, actor: Actor, user: User) -> None:
                 code="in_use",
             )
         record("user.delete", current, actor=actor)
+        people_judged_again([current.pk])
         current.delete()
 
 
@@ -120,15 +129,18 @@ def group_update(*, actor: Actor, group: Group, **fields: Unpack[GroupFields]) -
     try:
         with transaction.atomic():
             current = row_lock(Group.objects.all(), group.pk)
-            before = {"name": current.name, "users": _members(current)}
+            members = _members(current)
+            before = {"name": current.name, "users": members}
             if "name" in fields:
                 _name_group(current, fields["name"])
                 current.save(update_fields=["name"])
             if "users" in fields:
                 _set_members(current, fields["users"])
-            after = {"name": current.name, "users": _members(current)}
+            present = _members(current)
+            after = {"name": current.name, "users": present}
             if changes := differences(before, after):
                 record("group.update", current, actor=actor, changes=changes)
+            people_judged_again(_ids({*members} ^ {*present}))
     except IntegrityError as error:
         raise _group_taken(str(fields.get("name"))) from error
     return current
@@ -140,6 +152,7 @@ def group_delete(*, actor: Actor, group: Group) -> None:
     with transaction.atomic():
         current = row_lock(Group.objects.all(), group.pk)
         record("group.delete", current, actor=actor)
+        people_judged_again(_ids(_members(current)))
         current.delete()
 
 
@@ -199,6 +212,10 @@ def _name_group(group: Group, name: str) -> None:
 
 def _members(group: Group) -> list[str]:
     return sorted(User.objects.filter(groups=group).values_list("username", flat=True))
+
+
+def _ids(names: Collection[str]) -> list[Any]:
+    return list(User.objects.filter(username__in=names).values_list("pk", flat=True))
 
 
 def _set_members(group: Group, names: Sequence[str]) -> None:

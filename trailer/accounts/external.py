@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.auth.models import Group
 from django.db import transaction
 
+from trailer.access.reliance import people_judged_again
 from trailer.accounts.models import ExternalIdentity, User
 from trailer.audit.record import differences, record
 
@@ -105,6 +106,7 @@ def _follow_groups(user: User, given: set[str], mapping: GroupMapping) -> None:
         _follow_admin(user, wanted=mapping.admin_group in given)
     if changes := differences(before, _rights(user)):
         record("user.update", user, actor=user, changes=changes)
+        people_judged_again([user.pk])
 
 
 def _follow_admin(user: User, *, wanted: bool) -> None:

@@ -13,6 +13,8 @@ from trailer import policy
 from trailer.access.capabilities import capabilities_of
 from trailer.access.grants import NARROWED, grants_of
 from trailer.access.models import Capability, ObjectKind, Right, Role
+from workspaces.models import Workspace
+from workspaces.services.users import users_of
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -88,7 +90,19 @@ def access_context(user: User, obj: Any) -> dict[str, Any]:
         "groups": Group.objects.order_by("name"),
         "may_transfer": policy.allows(user, f"{kind}.transfer", obj),
         "transfer_hint": _TRANSFER_HINTS.get(kind, ""),
+        "shared_kind": kind,
+        "object_users": _object_users(user, obj),
     }
+
+
+def _object_users(user: User, obj: Any) -> list[dict[str, Any]]:
+    """By name, also those that the user may not see: they use what the user answers for."""
+    if f"{obj._meta.model_name}.evict" not in policy.RULES:
+        return []
+    rows = users_of(obj)
+    seen = Workspace.objects.visible_to(user).filter(pk__in=[row.workspace.pk for row in rows])
+    visible = set(seen.values_list("pk", flat=True))
+    return [vars(row) | {"is_visible": row.workspace.pk in visible} for row in rows]
 
 
 def _rights(kind: str) -> list[tuple[str, str, bool]]:

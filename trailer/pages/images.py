@@ -73,6 +73,7 @@ class ImageView(PageView):
         "facts": "images/_facts.html",
         "notices": "images/_notices.html",
         "access": "access/_grants.html",
+        "users": "access/_users.html",
     }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -47,7 +47,11 @@ class NetworkListView(PageView):
 
 class NetworkView(PageView):
     template_name = "networks/detail.html"
-    parts: ClassVar = {"facts": "networks/_facts.html", "access": "access/_grants.html"}
+    parts: ClassVar = {
+        "facts": "networks/_facts.html",
+        "access": "access/_grants.html",
+        "users": "access/_users.html",
+    }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         rows = Network.objects.visible_to(self.user).select_related("host", "owner")

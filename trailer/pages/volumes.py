@@ -47,7 +47,11 @@ class VolumeListView(PageView):
 
 class VolumeView(PageView):
     template_name = "volumes/detail.html"
-    parts: ClassVar = {"facts": "volumes/_facts.html", "access": "access/_grants.html"}
+    parts: ClassVar = {
+        "facts": "volumes/_facts.html",
+        "access": "access/_grants.html",
+        "users": "access/_users.html",
+    }
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         rows = Volume.objects.visible_to(self.user).select_related("host", "owner")

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Prefetch
+from django.db.models import Case, F, Prefetch, When
+from django.utils import timezone
 
 from agent.protocol import PROTOCOL_VERSION
 from agent.protocol.state import (
@@ -24,9 +26,10 @@ from agent.protocol.state import (
     Tombstone,
     encode_state,
 )
-from hosts.models import Host, HostDocument
+from hosts.models import Host, HostDocument, still_holds
 from hosts.prerequisites import desired_prerequisites
 from hosts.selectors import host_settings
+from hosts.services.desired import host_desired_changed
 from images.choices import TERMINAL_BUILD_STATUSES, BuildTrigger, ImageKind, RegistryStatus
 from images.foreign import must_ask
 from images.models import Build, BuildSecret, Image
@@ -34,17 +37,22 @@ from images.registries import source_chooser, trusted_servers
 from images.selectors import agent_registry, engine_ref
 from images.services.secrets import agent_problem, secret_names
 from trailer.sealed import seal, unseal
+from workspaces.choices import DesiredState
 from workspaces.fields import fields_of
+from workspaces.rights import problems_of
 from workspaces.services.gpus import gpu_problem
+from workspaces.services.rights import standing_for, uses_of
 from workspaces.spec import WORKSPACE_PARTS, workspace_spec
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
     from hosts.models import Network, Volume
     from hosts.models import Tombstone as TombstoneRow
     from images.models import Registry
     from workspaces.models import Workspace
+    from workspaces.rights import Standing, Uses
 
 
 _FORCING_TRIGGERS = frozenset({BuildTrigger.REQUESTED, BuildTrigger.UPDATE})
@@ -61,26 +69,30 @@ def document_for(host_id: UUID, known_etag: str) -> Document:
     """One look-up while nothing changes; compiled and stored again after an edit."""
     stored = (
         HostDocument.objects.filter(host_id=host_id)
-        .values_list("etag", "version", "host__desired_version")
+        .annotate(holds=Case(When(still_holds(timezone.now()), then=True), default=False))
+        .values_list("etag", "version", "host__desired_version", "holds")
         .first()
     )
-    if stored is not None and stored[1] == stored[2]:
+    is_same = stored is not None and stored[1] == stored[2]
+    if stored is not None and is_same and stored[3]:
         if stored[0] == known_etag:
             return Document(etag=known_etag, body=None)
         body = HostDocument.objects.values_list("body", flat=True).get(host_id=host_id)
         body = unseal(HostDocument(host_id=host_id, body=body), "body")
         return Document(etag=stored[0], body=body.encode())
-    document = _compile_and_store(host_id)
+    document = _compile_and_store(host_id, may_be_over=is_same)
     if document.etag == known_etag:
         return Document(etag=known_etag, body=None)
     return document
 
 
-def _compile_and_store(host_id: UUID) -> Document:
+def _compile_and_store(host_id: UUID, *, may_be_over: bool) -> Document:
     """Under the host's row lock: every edit takes it too, so the parts belong together."""
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=host_id)
-        state = host_state(host)
+        if may_be_over and document_end(host):
+            host.refresh_from_db(fields=["desired_version"])
+        state, until = _compiled(host)
         body = encode_state(state)
         etag = content_digest(state)
         HostDocument.objects.update_or_create(
@@ -89,9 +101,34 @@ def _compile_and_store(host_id: UUID) -> Document:
                 "version": host.desired_version,
                 "etag": etag,
                 "body": seal(HostDocument(host=host), "body", body.decode()),
+                "until": until,
+                "open_hosts": settings.TRAILER_OPEN_HOSTS,
             },
         )
     return Document(etag=etag, body=body)
+
+
+def document_end(host: Host) -> bool:
+    """Under the host's lock. Nobody edited anything, but a right that its document rests on has
+    ended: that is a change, too."""
+    same = HostDocument.objects.filter(host=host, version=host.desired_version)
+    is_over = same.exclude(still_holds(timezone.now())).exists()
+    if is_over:
+        host_desired_changed(host.pk)
+    return is_over
+
+
+def documents_end(now: datetime) -> int:
+    """Those of all hosts whose grants have ended: their agents hear of it now."""
+    over = HostDocument.objects.filter(version=F("host__desired_version")).exclude(
+        still_holds(now)
+    )
+    ended = 0
+    for host_id in list(over.values_list("host_id", flat=True)):
+        with transaction.atomic():
+            host = Host.objects.select_for_update().filter(pk=host_id).first()
+            ended += host is not None and document_end(host)
+    return ended
 
 
 def content_digest(state: HostState) -> str:
@@ -100,6 +137,11 @@ def content_digest(state: HostState) -> str:
 
 
 def host_state(host: Host) -> HostState:
+    return _compiled(host)[0]
+
+
+def _compiled(host: Host) -> tuple[HostState, datetime | None]:
+    """And when it is over by itself, because a grant ends."""
     # nosemgrep: unscoped-read (of the host that asks)
     builds = Prefetch("builds", queryset=Build.objects.order_by("-number"))
     rows = host.images.select_related("registry", "owner", "source_by")
@@ -107,11 +149,9 @@ def host_state(host: Host) -> HostState:
     names = Prefetch("build_secrets", queryset=BuildSecret.objects.only("image_id", "name"))
     images = list(rows.prefetch_related(builds, names).order_by("id"))
     secrets = _build_secrets(images, host)
-    workspaces = (
-        host.workspaces.select_related("image").prefetch_related(*WORKSPACE_PARTS).order_by("id")
-    )
+    workspaces, until = _workspaces(host)
     wished = host_settings(host)
-    return HostState(
+    state = HostState(
         host_id=str(host.id),
         protocol=PROTOCOL_VERSION,
         state_epoch=host.state_epoch,
@@ -120,7 +160,7 @@ def host_state(host: Host) -> HostState:
         networks=tuple(_network(row) for row in host.networks.order_by("id")),
         volumes=tuple(_volume(row) for row in host.volumes.order_by("id")),
         images=tuple(_image(row, images, host, secrets.get(row.pk, {})) for row in images),
-        workspaces=tuple(_workspace(row, host) for row in workspaces),
+        workspaces=workspaces,
         tombstones=tuple(_tombstone(row) for row in host.tombstones.order_by("id")),
         registry_tests=_registry_tests(host),
         restored=host.state_restored,
@@ -128,6 +168,7 @@ def host_state(host: Host) -> HostState:
         agent_credential=_agent_credential(host),
         trusted_registries=trusted_servers(),
     )
+    return state, until
 
 
 def _network(row: Network) -> DesiredNetwork:
@@ -235,7 +276,26 @@ def _credential(registry: Registry) -> RegistryCredential:
     )
 
 
-def _workspace(row: Workspace, host: Host) -> DesiredWorkspace:
+def _workspaces(host: Host) -> tuple[tuple[DesiredWorkspace, ...], datetime | None]:
+    """And when the first grant ends that any of them needs."""
+    rows_of = host.workspaces.select_related("image").order_by("id")
+    rows = list(rows_of.prefetch_related(*WORKSPACE_PARTS, "attachments"))
+    running = [row for row in rows if row.desired_state == DesiredState.RUNNING]
+    uses = {row.pk: uses_of(row, host) for row in running}
+    standing = standing_for(list(uses.values()), host.pk)
+    return tuple(
+        _workspace(row, blocked=_blocked(row, host, uses.get(row.pk), standing)) for row in rows
+    ), standing.until
+
+
+def _blocked(row: Workspace, host: Host, uses: Uses | None, standing: Standing) -> str:
+    problem = " ".join(problems_of(uses, standing)) if uses is not None else ""
+    if problem or not row.gpus:
+        return problem
+    return gpu_problem(fields_of(row), host, row)
+
+
+def _workspace(row: Workspace, *, blocked: str) -> DesiredWorkspace:
     return DesiredWorkspace(
         id=str(row.id),
         revision=row.revision,
@@ -246,7 +306,7 @@ def _workspace(row: Workspace, host: Host) -> DesiredWorkspace:
         shared_volumes=row.shared_volumes,
         stack_id=str(row.stack) if row.stack else "",
         service=row.service,
-        blocked=gpu_problem(fields_of(row), host, row) if row.gpus else "",
+        blocked=blocked,
     )
 
 

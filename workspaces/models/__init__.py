@@ -3,7 +3,7 @@
 from workspaces.models.gpus import GpuHold
 from workspaces.models.ledger import Event, Revision
 from workspaces.models.metrics import WorkspaceSample
-from workspaces.models.parts import EnvVar, Mount, Port, Url
+from workspaces.models.parts import EnvVar, Mount, NetworkAttachment, Port, Url
 from workspaces.models.timer import Timer
 from workspaces.models.workspace import Workspace
 
@@ -12,6 +12,7 @@ __all__ = [
     "Event",
     "GpuHold",
     "Mount",
+    "NetworkAttachment",
     "Port",
     "Revision",
     "Timer",

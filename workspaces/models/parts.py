@@ -1,12 +1,14 @@
-"""Parts of a workspace's spec that have identity rules of their own: ports, mounts, URLs, env."""
+"""Parts of a workspace's spec that have identity rules of their own: ports, mounts, URLs, env; and
+by whose right it is on its networks."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 
-from hosts.models import Volume
+from hosts.models import Network, Volume
 from trailer.sealed import SealedField
 from workspaces.choices import PortProtocol, UrlAuth
 from workspaces.models.workspace import Workspace
@@ -32,6 +34,12 @@ class Mount(models.Model):
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, related_name="mounts")
     target = models.CharField(max_length=1024)
     read_only = models.BooleanField(default=False)
+    # By whose right it is there (workspaces/rights.py); empty: the workspace's owner's.
+    attached_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # The volume's owner put the workspace out: it stays down until this mount goes.
+    evicted = models.BooleanField(default=False)
 
     class Meta:
         ordering: ClassVar = ["target"]
@@ -41,6 +49,25 @@ class Mount(models.Model):
 
     def __str__(self) -> str:
         return self.target
+
+
+class NetworkAttachment(models.Model):
+    """Beside each row of `Workspace.networks`: the same two facts that a mount has."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="attachments")
+    network = models.ForeignKey(Network, on_delete=models.CASCADE, related_name="attachments")
+    attached_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    evicted = models.BooleanField(default=False)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "network"], name="attachment_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workspace_id} on {self.network_id}"
 
 
 class Url(models.Model):

@@ -50,6 +50,31 @@ class Workspace(models.Model):
     # Empty, or cron lines under start and stop.
     schedule = models.JSONField(default=dict, blank=True)
     labels = models.JSONField(default=dict, blank=True)
+    # By whose right it has its image, its privileged settings and its place on the host
+    # (workspaces/rights.py); empty: the owner's.
+    image_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+    )
+    privileged_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+    )
+    placed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        editable=False,
+    )
+    # The image's owner put the workspace out: it stays down until it has another image.
+    image_evicted = models.BooleanField(default=False, editable=False)
     # Counts redeploy requests.
     generation = models.PositiveIntegerField(default=0, editable=False)
     stack = models.UUIDField(null=True, blank=True, editable=False, db_index=True)

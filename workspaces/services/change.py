@@ -11,6 +11,7 @@ from agent.protocol.compare import NONE, REPLACE
 from hosts.services.desired import host_desired_changed
 from trailer import events
 from workspaces.changes import (
+    CREATE,
     START,
     STOP,
     decide_action,
@@ -25,7 +26,16 @@ from workspaces.models import Event
 from workspaces.services.gpus import gpus_for, held_by, holds_write
 from workspaces.services.ledger import UserEvent, ledger_write
 from workspaces.services.quota import check_quota, demand_of_fields, demand_of_row
-from workspaces.services.references import check_networks, image_for, volumes_for
+from workspaces.services.references import image_for, networks_for, volumes_for
+from workspaces.services.rights import (
+    Brought,
+    Parts,
+    brought_after,
+    brought_in,
+    check_rights,
+    uses_of,
+    uses_with,
+)
 from workspaces.services.rows import columns, parts_write
 from workspaces.services.rules import check_rules
 from workspaces.services.timer import timer_settle
@@ -40,6 +50,8 @@ if TYPE_CHECKING:
 
 # Events of the agent after which the container is as its revision says.
 _UP_TO_DATE = ("create", "replace", "start")
+# What takes a right to everything that the workspace is made of.
+_MAKES_OR_STARTS = frozenset({CREATE, REPLACE, START})
 # Who changes one of these, or asks again, has decided about the run: what was due is past.
 _SETTLES = frozenset({"desired_state", "schedule", "redeploy"})
 
@@ -56,6 +68,7 @@ class Change:
     downtime: str
     downtime_reason: str
     pending_status: str
+    brought: Brought
     gpu_ids: tuple[str, ...] = ()
     # Saved earlier, while the workspace was stopped; this change brings it to the container.
     overdue: tuple[FieldChange, ...] = ()
@@ -64,11 +77,14 @@ class Change:
 def change_prepare(
     *, actor: Actor, workspace: Workspace, fields: WorkspaceFields, redeploy: bool = False
 ) -> Change:
-    """Checks the new fields against the host and computes every difference; writes nothing."""
+    """Checks the new fields against the host and computes every difference; writes nothing.
+
+    A container is made or started only with what may be used now, whoever asks for it.
+    """
     old, host = fields_of(workspace), workspace.host
     image = image_for(actor, fields, host, workspace)
     volumes = volumes_for(actor, fields, host, workspace)
-    check_networks(actor, fields, host, workspace)
+    networks = networks_for(actor, fields, host, workspace)
     check_rules(actor, fields, host=host, old=old, workspace_id=workspace.pk)
     generation = workspace.generation + int(redeploy)
     starts = old.desired_state != fields.desired_state
@@ -95,6 +111,10 @@ def change_prepare(
         shared_volumes=fields.shared_volumes,
         was_running=old.desired_state == DesiredState.RUNNING,
     )
+    brought, owner = brought_after(actor, fields, workspace), workspace.owner_id
+    if action in _MAKES_OR_STARTS:
+        parts = Parts(image=image, volumes=volumes, networks=networks)
+        check_rights(uses_with(brought, fields, parts, owner=owner, host=host), host.pk)
     return Change(
         workspace=workspace,
         fields=fields,
@@ -104,6 +124,7 @@ def change_prepare(
         downtime=downtime,
         downtime_reason=downtime_reason,
         pending_status=decide_pending_status(workspace, action),
+        brought=brought,
         gpu_ids=gpu_ids,
         overdue=overdue,
     )
@@ -123,6 +144,8 @@ def change_retry(workspace: Workspace) -> Change:
     """The same desired state once more: a new revision makes the agent try again at once."""
     fields = fields_of(workspace)
     action = START if fields.desired_state == DesiredState.RUNNING else STOP
+    if action == START:
+        check_rights(uses_of(workspace, workspace.host), workspace.host_id)
     return Change(
         workspace=workspace,
         fields=fields,
@@ -132,6 +155,7 @@ def change_retry(workspace: Workspace) -> Change:
         downtime=NONE,
         downtime_reason="",
         pending_status=decide_pending_status(workspace, action),
+        brought=brought_in(workspace),
         gpu_ids=held_by(workspace),
     )
 
@@ -148,7 +172,8 @@ def change_save(
         before=demand_of_row(workspace),
         workspace_id=workspace.pk,
     )
-    values = columns(fields) | {
+    values = columns(fields) | change.brought.columns()
+    values |= {
         "generation": change.generation,
         "revision": workspace.revision + 1,
         "pending_status": change.pending_status,
@@ -156,7 +181,7 @@ def change_save(
     for name, value in values.items():
         setattr(workspace, name, value)
     workspace.save(update_fields=[*values, "updated_at"])
-    parts_write(workspace, fields, {item.field for item in change.changes})
+    parts_write(workspace, fields, {item.field for item in change.changes}, change.brought)
     holds_write(workspace, change.gpu_ids, shared=fields.gpus is not None and fields.gpus.shared)
     ledger_write(
         workspace, fields, actor=actor, kind=kind, cause=cause, changes=change.changes, by=by

@@ -15,7 +15,8 @@ from workspaces.services.gpus import gpus_for, holds_write
 from workspaces.services.ledger import UserEvent, ledger_write
 from workspaces.services.locking import host_lock
 from workspaces.services.quota import check_quota, demand_of_fields
-from workspaces.services.references import check_networks, image_for, volumes_for
+from workspaces.services.references import image_for, networks_for, volumes_for
+from workspaces.services.rights import Parts, brought_after, check_rights, uses_with
 from workspaces.services.rows import ALL_PARTS, columns, parts_write
 from workspaces.services.rules import check_rules
 from workspaces.validation.fields import fields_for_create
@@ -48,10 +49,13 @@ def workspace_insert(
     """Inside the caller's transaction; the actor becomes the owner."""
     host = host_lock(actor, fields.host)
     policy.require(actor, "host.workspaces", host)
-    image_for(actor, fields, host, None)
-    volumes_for(actor, fields, host, None)
-    check_networks(actor, fields, host, None)
+    image = image_for(actor, fields, host, None)
+    volumes = volumes_for(actor, fields, host, None)
+    networks = networks_for(actor, fields, host, None)
     check_rules(actor, fields, host=host)
+    brought = brought_after(actor, fields, None)
+    parts = Parts(image=image, volumes=volumes, networks=networks)
+    check_rights(uses_with(brought, fields, parts, owner=actor.pk, host=host), host.pk)
     gpu_ids = gpus_for(fields, host, None, judge=True)
     check_quota(actor=actor, owner_id=actor.pk, wanted=demand_of_fields(fields))
     workspace = Workspace.objects.create(
@@ -64,9 +68,11 @@ def workspace_insert(
         if fields.desired_state == DesiredState.RUNNING
         else WorkspaceStatus.STOPPED,
         **columns(fields),
+        **brought.columns(),
     )
     # A new one has no rows that would have to go first.
-    parts_write(workspace, fields, {part for part in ALL_PARTS if getattr(fields, part)})
+    made = {part for part in ALL_PARTS if getattr(fields, part)}
+    parts_write(workspace, fields, made, brought)
     if gpu_ids:
         holds_write(workspace, gpu_ids, shared=fields.gpus is not None and fields.gpus.shared)
     ledger_write(workspace, fields, actor=actor, kind=kind, cause=cause)

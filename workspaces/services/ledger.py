@@ -33,6 +33,7 @@ class UserEvent(StrEnum):
     SNAPSHOT = "snapshot_requested"
     TRANSFER = "transferred"
     EXTEND = "extended"
+    EVICTED = "evicted"
 
 
 class TimerEvent(StrEnum):
@@ -42,7 +43,8 @@ class TimerEvent(StrEnum):
     REFUSED = "start_refused"
 
 
-# The words of the audit, which are the same for every kind of object.
+# The words of the audit, which are the same for every kind of object. An eviction is written down
+# with the object that the workspace was evicted from.
 _AUDITED = {
     UserEvent.CREATED: "workspace.create",
     UserEvent.CLONED: "workspace.clone",
@@ -93,7 +95,8 @@ def event_write(
     Everything that a person does to a workspace but delete it passes here, and so is audited.
     """
     told = msgspec.to_builtins(changes)
-    record(_AUDITED[kind], workspace, actor=actor, changes=told, actor_name=by)
+    if kind in _AUDITED:
+        record(_AUDITED[kind], workspace, actor=actor, changes=told, actor_name=by)
     Event.objects.create(
         workspace=workspace,
         at=timezone.now(),

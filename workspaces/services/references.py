@@ -68,17 +68,19 @@ def volumes_for(
     return volumes
 
 
-def check_networks(
+def networks_for(
     actor: Actor, fields: WorkspaceFields, host: Host, workspace: Workspace | None
-) -> None:
-    present = set() if workspace is None else {item.pk for item in workspace.networks.all()}
-    new = fields.networks - present
-    if not new:
-        return
-    found = Network.objects.usable_by(actor).filter(pk__in=new, host=host)
-    missing = new - set(found.values_list("pk", flat=True))
+) -> list[Network]:
+    """What is attached already may stay, even if someone else attached it."""
+    present = {} if workspace is None else {item.pk: item for item in workspace.networks.all()}
+    new = fields.networks - set(present)
+    if new:
+        found = Network.objects.usable_by(actor).filter(pk__in=new, host=host)
+        present |= {network.pk: network for network in found}
+    missing = fields.networks - set(present)
     if missing:
         raise Invalid.field(
             "networks",
             f"There is no network {min(missing)} on the host {host.name}, or you may not use it.",
         )
+    return [present[pk] for pk in sorted(fields.networks)]

@@ -10,13 +10,14 @@ import msgspec
 from hosts.models import Network
 from trailer.sealed import seal
 from workspaces.fields import gpus_body
-from workspaces.models import EnvVar, Mount, Port, Url
+from workspaces.models import EnvVar, Mount, NetworkAttachment, Port, Url
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from workspaces.fields import WorkspaceFields
     from workspaces.models import Workspace
+    from workspaces.services.rights import Brought
 
 ALL_PARTS = frozenset({"ports", "mounts", "urls", "env", "secret_env", "networks"})
 
@@ -44,7 +45,9 @@ def columns(fields: WorkspaceFields) -> dict[str, Any]:
     }
 
 
-def parts_write(workspace: Workspace, fields: WorkspaceFields, changed: Collection[str]) -> None:
+def parts_write(
+    workspace: Workspace, fields: WorkspaceFields, changed: Collection[str], brought: Brought
+) -> None:
     """Rewrites each kind of part that is named in `changed`."""
     if "ports" in changed:
         workspace.ports.all().delete()
@@ -59,6 +62,8 @@ def parts_write(workspace: Workspace, fields: WorkspaceFields, changed: Collecti
                 volume_id=mount.volume_id,
                 target=mount.target,
                 read_only=mount.read_only,
+                attached_by_id=brought.mounts.get((mount.volume_id, mount.read_only)),
+                evicted=mount.volume_id in brought.evicted,
             )
             for mount in fields.mounts
         )
@@ -69,6 +74,16 @@ def parts_write(workspace: Workspace, fields: WorkspaceFields, changed: Collecti
         )
     if "networks" in changed:
         workspace.networks.set(Network.objects.filter(pk__in=fields.networks))
+        workspace.attachments.all().delete()
+        NetworkAttachment.objects.bulk_create(
+            NetworkAttachment(
+                workspace=workspace,
+                network_id=network_id,
+                attached_by_id=brought.networks.get(network_id),
+                evicted=network_id in brought.evicted,
+            )
+            for network_id in fields.networks
+        )
     if not {"env", "secret_env"}.isdisjoint(changed):
         _env_write(workspace, fields)
 

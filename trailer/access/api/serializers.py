@@ -47,6 +47,22 @@ class TransferInput(StrictSerializer):
     owner = Text(max_length=150, help_text="An id or a username.")
 
 
+class EvictInput(StrictSerializer):
+    workspace = serializers.UUIDField(help_text="One that uses the object.")
+
+
+class UserOfObject(serializers.Serializer[Any]):
+    """A workspace by name, also for those who may not see it but own what it uses."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    owner = serializers.CharField(source="owner.username")
+
+
+class EvictOutput(UserOfObject):
+    desired_state = serializers.CharField()
+
+
 class CapabilityInput(StrictSerializer):
     """Either `user` or `group`, and what they may do on the host."""
 
@@ -83,7 +99,15 @@ class GrantOutput(serializers.Serializer[Any]):
     granted_by = serializers.CharField(source="granted_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
 
-    @extend_schema_field(serializers.ChoiceField(choices=list(ROLES)))
+    still_uses = UserOfObject(
+        many=True,
+        required=False,
+        read_only=True,
+        help_text="Only after a change, with role null: workspaces that use the object by a right "
+        "that this person does not have any more.",
+    )
+
+    @extend_schema_field(serializers.ChoiceField(choices=list(ROLES), allow_null=True))
     def get_role(self, grant: Grant) -> str:
         return Role(grant.role).label
 

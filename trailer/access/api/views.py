@@ -13,13 +13,17 @@ from trailer.access.api.serializers import (
     CapabilityInput,
     CapabilityListInput,
     CapabilityOutput,
+    EvictInput,
+    EvictOutput,
     GrantInput,
     GrantListInput,
     GrantOutput,
     TransferInput,
+    UserOfObject,
 )
 from trailer.access.capabilities import capabilities_of, capabilities_replace
 from trailer.access.grants import grants_of, grants_replace
+from trailer.access.reliance import object_users
 from trailer.api.schema import IF_MATCH
 
 if TYPE_CHECKING:
@@ -51,14 +55,68 @@ class GrantsMixin:
     @extend_schema(request=GrantInput(many=True), responses=GrantOutput(many=True), filters=False)
     @grants.mapping.put
     def grants_replace(self, request: Request, pk: str) -> Response:
-        """Replace the whole list; who is not in it loses access."""
+        """Replace the whole list; who is not in it loses access.
+
+        Behind the grants the answer names, with the role null, those whose right is gone and whose
+        workspaces still use the volume, network or image: what runs goes on, and nothing new is
+        made or started with it. `…/evict/` stops one.
+        """
         obj = self.get_object()
         # Before the body is judged: who may not share learns nothing from its errors.
         policy.require(request.user, f"{obj._meta.model_name}.share", obj)
-        given = GrantListInput(data={"grants": request.data})
+        given = GrantListInput(data={"grants": _given(request.data)})
         given.is_valid(raise_exception=True)
         rows = grants_replace(actor=request.user, obj=obj, entries=given.validated_data["grants"])
-        return Response(GrantOutput(rows, many=True).data)
+        answer = list(GrantOutput(rows, many=True).data)
+        if policy.allows(request.user, f"{obj._meta.model_name}.share", self.get_object()):
+            answer += _still_using(obj)
+        return Response(answer)
+
+
+def _given(entries: Any) -> Any:
+    """Without those that an earlier answer named as still using the object."""
+    if not isinstance(entries, list):
+        return entries
+    return [
+        entry
+        for entry in entries
+        if not (isinstance(entry, dict) and "still_uses" in entry and entry.get("role") is None)
+    ]
+
+
+def _still_using(obj: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            **dict.fromkeys(GrantOutput().fields),
+            "user": str(user.pk),
+            "username": user.username,
+            "still_uses": UserOfObject(workspaces, many=True).data,
+        }
+        for user, workspaces in object_users().still_using(obj)
+    ]
+
+
+def evicts(kind: type[Any]) -> Any:
+    """Describes the evict action of a view set."""
+    described = extend_schema(request=EvictInput, responses={202: EvictOutput})
+    return extend_schema_view(evict=described)(kind)
+
+
+class EvictMixin:
+    """For objects that workspaces of others may use."""
+
+    get_object: Any
+    given: Any
+
+    @action(detail=True, methods=["post"])
+    def evict(self, request: Request, pk: str) -> Response:
+        """Stop one workspace and keep it down until the object is taken out of it."""
+        obj = self.get_object()
+        # Before the body is judged: who may not do it learns nothing from its errors.
+        policy.require(request.user, f"{obj._meta.model_name}.evict", obj)
+        workspace_id = self.given(EvictInput)["workspace"]
+        workspace = object_users().evict(actor=request.user, obj=obj, workspace_id=workspace_id)
+        return Response(EvictOutput(workspace).data, status=202)
 
 
 class TransferMixin:

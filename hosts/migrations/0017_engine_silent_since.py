@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('hosts', '0015_address_ranges'),
+        ('hosts', '0016_volume_instance'),
     ]
 
     operations = [
