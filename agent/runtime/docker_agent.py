@@ -177,7 +177,7 @@ class DockerAgents(DockerDisk):
     def load(self, archive: IO[bytes]) -> None:
         client: Any = self._engine.own_client(_TRANSFER)
         try:
-            said = self._engine.run(lambda _: list(client.load_image(archive)), waits=True)
+            said = self._engine.run(lambda _: list(client.load_image(archive)))
         finally:
             client.close()
         problem = next((str(line["error"]) for line in said if line.get("error")), "")

@@ -60,12 +60,11 @@ def _build_and_save(
                     )
                 )
             ),
-            waits=True,
         )
         problem = next((line.error for line in said if line.error), "")
         if problem:
             raise StepFailed(f"The agent's image could not be built from {base}: {problem}")
-        engine.run(lambda _: target.writelines(client.get_image(name)), waits=True)
+        engine.run(lambda _: target.writelines(client.get_image(name)))
     finally:
         client.close()
 

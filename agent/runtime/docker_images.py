@@ -113,7 +113,7 @@ class DockerImages:
         repository, tag = image_refs.pull_parts(ref)
         try:
             answer = self._engine.run(
-                lambda _: client.import_image_from_stream(archive, repository, tag), waits=True
+                lambda _: client.import_image_from_stream(archive, repository, tag)
             )
         finally:
             client.close()

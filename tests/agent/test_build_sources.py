@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from agent.engine_requests import BuildRequest
+from agent.fetch.registry import RegistryGate
 from agent.host_policy import HostPolicy, load_policy
 from agent.protocol import naming
 from agent.protocol.state import HostSettings
@@ -76,6 +77,7 @@ class Build:
             timeout=20,
             write=self.log.append,
             on_progress=lambda _: None,
+            registries=RegistryGate(FakeFetcher()),
             sources=Sources(fetcher=fetcher, scratch=folder, allow=allow),
         )
 

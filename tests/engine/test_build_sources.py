@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from agent.engine_requests import BuildRequest
+from agent.fetch.registry import RegistryGate
 from agent.guard import table
 from agent.protocol import naming
 from agent.runtime.docker import DockerRuntime
@@ -21,6 +22,7 @@ from agent.runtime.docker_requests import DOCKERFILE_NAME
 from agent.steps import BuildImage
 from agent.work.images import ImageWork
 from agent.work.sources import Sources
+from tests.agent.fake_fetch import FakeFetcher
 from tests.engine.cloud_scene import METADATA, SECRET, Cloud
 from tests.ground.hostnet import SHARED_PORTS
 from tests.ground.images import BUSYBOX
@@ -143,6 +145,7 @@ class Built:
             timeout=60,
             write=log.append,
             on_progress=lambda _: None,
+            registries=RegistryGate(FakeFetcher()),
             sources=Sources(scratch=scratch, allow=allow),
         )
         ended = work.run()
@@ -245,7 +248,8 @@ def test_steps_of_a_build_are_kept_from_the_metadata_address_as_containers_are(
         fetch = f"RUN mkdir /t; wget -q -O - http://{METADATA}/{number} > /t/said 2>&1; true"
         built = Built(runtime, tmp_path / "s", fetch, secrets=secrets)
         assert built.message == ""
-        return bytes(content(engine_client)["t/said"][-1])  # type: ignore[call-overload]
+        data: bytes = content(engine_client)["t/said"][-1]  # type: ignore[assignment]
+        return data
 
     with Cloud(clean_engine) as cloud:
         assert said(1) == SECRET.encode()

@@ -183,13 +183,13 @@ def test_what_an_administrator_handed_over_goes_on(host: Host, owner: User, admi
 
 
 def test_a_stack_is_judged_by_who_chose_its_files(host: Host, owner: User, admin: User) -> None:
-    ref = f"{INSIDE}/app:1"
+    wanted = {(f"{INSIDE}/app:1", "if_missing")}
     with pytest.raises(Invalid, match="TRAILER_REGISTRY_ALLOW"):
-        places._image(Vouched(make_stack(host, owner), owner), ref, "if_missing")
+        places.images_of(Vouched(make_stack(host, owner), owner), wanted)
     with pytest.raises(Invalid, match="TRAILER_REGISTRY_ALLOW"):
-        places._image(Vouched(make_stack(host, admin), owner), ref, "if_missing")
-    image = places._image(Vouched(make_stack(host, admin), admin), ref, "if_missing")
-    assert desired(host, image).trusted_source
+        places.images_of(Vouched(make_stack(host, admin), owner), wanted)
+    (found,) = places.images_of(Vouched(make_stack(host, admin), admin), wanted).values()
+    assert desired(host, Image.objects.get(pk=found)).trusted_source
 
 
 def test_every_host_learns_which_servers_administrators_stored(

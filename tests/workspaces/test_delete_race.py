@@ -97,7 +97,7 @@ def test_an_item_whose_object_goes_between_two_statements_keeps_the_rest_of_the_
 ) -> None:
     host = make_host()
     gone, stays = make_workspace(host), make_workspace(host)
-    real = ingest.workspace_event_record
+    real = workspace_event_record
 
     def race(host: Host, item: WorkspaceEvent, epoch: int) -> bool:
         if item.workspace_id == str(gone.pk):
