@@ -10,7 +10,7 @@ from agent.apply.ops import Ops
 from agent.apply.reporter import Reporter
 from agent.health import HealthFile, health_path
 from agent.host_facts import has_kvm
-from agent.host_policy import FILE_NAME, load_policy
+from agent.host_policy import policy_of
 from agent.loop.parts import Parts
 from agent.loop.session import Session
 from agent.loop.target import Target
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config import Config
-    from agent.host_policy import HostPolicy
     from agent.runtime.port import Runtime
     from agent.server.port import Server
     from agent.store.database import Database
@@ -47,7 +46,7 @@ def make_parts(
 ) -> Parts:
     journal, outbox = Journal(database), Outbox(database)
     reporter, failures, wake = Reporter(outbox), Failures(), Wake()
-    policy = _policy(config)
+    policy = policy_of(config)
     target = Target(config.state_dir, database, policy)
     health = HealthFile(health_path(config.state_dir, config.health_file))
     session = Session(server, runtime, target, on_open=on_session, on_signed_in=health.signed_in)
@@ -93,12 +92,4 @@ def _sessions(
         containers=Containers(runtime, journal, target),
         previous=previous,
         files=TerminalFiles(config.state_dir),
-    )
-
-
-def _policy(config: Config) -> HostPolicy:
-    return load_policy(
-        config.policy_path or config.state_dir / FILE_NAME,
-        required=config.policy_path is not None,
-        kept_paths=(str(config.state_dir.resolve()),),
     )
