@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from agent.config import Config
     from agent.protocol.prerequisites import PrerequisiteSpec
     from agent.protocol.spec import MountSpec, PortSpec, WorkspaceSpec
     from agent.protocol.state import (
@@ -91,14 +92,18 @@ class HostPolicy:
         if not self.privileged:
             off = msgspec.structs.replace(given.nvidia, deploy_driver=False, deploy_toolkit=False)
             given = msgspec.structs.replace(given, nvidia=off)
-        if self.agent_images is not None and not any(
-            fnmatchcase(given.agent_image, pattern) for pattern in self.agent_images
-        ):
-            given = msgspec.structs.replace(given, agent_image="")
+        if not self.allows_agent(given.agent_image):
+            given = msgspec.structs.replace(given, agent_image="", agent_order=0)
         if self.build_allow is not None:
             both = tuple(entry for entry in given.build_allow if entry in self.build_allow)
             given = msgspec.structs.replace(given, build_allow=both)
         return given
+
+    def allows_agent(self, image: str) -> bool:
+        """Whether the server may choose this image for the agent, or hand it out."""
+        return self.agent_images is None or any(
+            fnmatchcase(image, pattern) for pattern in self.agent_images
+        )
 
     # --- one object ---------------------------------------------------------------------------
 
@@ -169,6 +174,15 @@ class HostPolicy:
         ):
             name = "a port of the engine's choice" if port.host_port is None else port.host_port
             yield _refused(f"publishing {name}")
+
+
+def policy_of(config: Config) -> HostPolicy:
+    """The file that the environment names, or the one in the state folder, if there is one."""
+    return load_policy(
+        config.policy_path or config.state_dir / FILE_NAME,
+        required=config.policy_path is not None,
+        kept_paths=(str(config.state_dir.resolve()),),
+    )
 
 
 def load_policy(path: Path, *, required: bool, kept_paths: tuple[str, ...]) -> HostPolicy:

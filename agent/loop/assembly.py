@@ -12,7 +12,7 @@ from agent.apply.reporter import Reporter
 from agent.fetch.client import HttpFetcher
 from agent.health import HealthFile, health_path
 from agent.host_facts import has_kvm
-from agent.host_policy import FILE_NAME, load_policy
+from agent.host_policy import policy_of
 from agent.loop.parts import Parts
 from agent.loop.session import Session
 from agent.loop.target import Target
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from agent.config import Config
     from agent.fetch.registry import RegistryCheck
     from agent.host_network.addresses import HostAddresses
-    from agent.host_policy import HostPolicy
     from agent.runtime.port import Runtime
     from agent.server.port import Server
     from agent.store.database import Database
@@ -54,7 +53,7 @@ def make_parts(
 ) -> Parts:
     journal, outbox = Journal(database), Outbox(database)
     reporter, failures, wake = Reporter(outbox), Failures(), Wake()
-    policy = _policy(config)
+    policy = policy_of(config)
     target = Target(config.state_dir, database, policy)
     health = HealthFile(health_path(config.state_dir, config.health_file))
     session = Session(server, runtime, target, on_open=on_session, on_signed_in=health.signed_in)
@@ -110,12 +109,4 @@ def _sessions(
         containers=Containers(runtime, journal, target),
         previous=previous,
         files=TerminalFiles(config.state_dir),
-    )
-
-
-def _policy(config: Config) -> HostPolicy:
-    return load_policy(
-        config.policy_path or config.state_dir / FILE_NAME,
-        required=config.policy_path is not None,
-        kept_paths=(str(config.state_dir.resolve()),),
     )

@@ -3,10 +3,12 @@ itself."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from agent.diff.images import credential_for
-from agent.errors import AgentError
+from agent.errors import AgentError, ConfigError
+from agent.host_policy import policy_of
 from agent.overseer.archive import load_from_server
 from agent.overseer.order import Order, order_in
 from agent.server.http import HttpServer
@@ -21,10 +23,19 @@ if TYPE_CHECKING:
     from agent.protocol.state import HostState
 
 
+log = logging.getLogger(__name__)
+
+
 def wanted_order(config: Config) -> Order | None:
-    """None: there is nobody to tell, which takes no order back."""
+    """As far as the host's policy allows; None: there is nobody to tell, which takes no order
+    back."""
+    try:
+        policy = policy_of(config)
+    except ConfigError as problem:
+        log.warning("no order is followed: %s", problem)
+        return None
     state = _state(config)
-    return order_in(state.settings) if state else None
+    return order_in(policy.settings(state.settings)) if state else None
 
 
 def agent_login(config: Config, image: str) -> Credential | None:
@@ -35,6 +46,8 @@ def agent_login(config: Config, image: str) -> Credential | None:
 
 def load_agent(config: Config, engine: AgentEngine, image: str) -> str:
     """Load the image from the server; why that was not possible, or empty."""
+    if not policy_of(config).allows_agent(image):
+        return f"This host's policy does not let the server hand out {image}."
     server = _server(config)
     if server is None:
         return "Without the agent's identity the server cannot be asked for it."

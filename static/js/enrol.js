@@ -84,8 +84,10 @@ function fill(dialog, enrolment) {
   // Who came by another address than a useless one knows a better one already.
   const mayBeBetter = enrolment.server_answers === null && enrolment.server_warning && !isLoopback(location.hostname);
   address.value = mayBeBetter ? location.origin : enrolment.server_url;
-  const isLoaded = Object.keys(enrolment.digests).length > 0;
+  const machines = Object.keys(enrolment.digests);
+  const isLoaded = machines.length > 0;
   dialog.querySelector("[data-enrol-loaded]").hidden = !isLoaded;
+  dialog.querySelector("[data-enrol-machines]").textContent = machines.join(" and ");
   // Words after a line that loads the image are options of its `docker run`.
   dialog.querySelector("[data-enrol-gpus]").textContent = isLoaded ? "… trailer --gpus all" : "docker run --gpus all -d …";
   dialog.querySelector("[data-enrol-until]").textContent = new Date(enrolment.expires_at).toLocaleTimeString();

@@ -179,11 +179,13 @@ def test_the_agents_own_folder_is_never_mounted(closed: HostPolicy, tmp_path: Pa
 
 def test_settings_that_need_the_host_are_turned_off(closed: HostPolicy) -> None:
     wanted = HostSettings(
-        nvidia=NvidiaSettings(deploy_driver=True, deploy_toolkit=True), agent_image="evil:1"
+        nvidia=NvidiaSettings(deploy_driver=True, deploy_toolkit=True),
+        agent_image="evil:1",
+        agent_order=7,
     )
     got = closed.settings(wanted)
     assert (got.nvidia.deploy_driver, got.nvidia.deploy_toolkit) == (False, False)
-    assert got.agent_image == ""
+    assert (got.agent_image, got.agent_order) == ("", 0)
     assert closed.settings(HostSettings(agent_image="example.com/agent:2")).agent_image
     assert HostPolicy().settings(wanted) == wanted
 

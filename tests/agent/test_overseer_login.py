@@ -1,4 +1,4 @@
-"""What an overseer pulls the agent's image with: only what is meant for that very registry."""
+"""What an overseer takes from the server: a login for that very registry, and allowed orders."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 
 from agent.config import Config
 from agent.overseer.order import Order
-from agent.overseer.wanted import agent_login, wanted_order
+from agent.overseer.wanted import agent_login, load_agent, wanted_order
 from agent.protocol.state import HostSettings, HostState, RegistryCredential
 from agent.store.document import save_document
+from tests.agent.agents_model import Engine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,3 +52,25 @@ def test_without_any_document_there_is_no_login_and_no_order_is_known(tmp_path: 
     config = Config(server_url="http://127.0.0.1:9", state_dir=tmp_path)
     assert agent_login(config, IMAGE) is None
     assert wanted_order(config) is None
+
+
+def test_an_order_that_the_hosts_policy_refuses_is_none(config: Config) -> None:
+    policy = config.state_dir / "policy.toml"
+    policy.write_text('agent_images = ["registry.example.com/trailer/*"]\n')
+    assert wanted_order(config) == Order(image=IMAGE, number=7)
+    policy.write_text('agent_images = ["registry.example.com/other/*"]\n')
+    assert wanted_order(config) == Order()
+    policy.write_text("agent_images = oops")
+    assert wanted_order(config) is None
+
+
+def test_an_image_that_the_hosts_policy_refuses_is_not_loaded_from_the_server(
+    config: Config,
+) -> None:
+    (config.state_dir / "policy.toml").write_text("agent_images = []\n")
+    engine = Engine()
+    said = load_agent(config, engine, "trailer.invalid/agent:2")
+    assert said == "This host's policy does not let the server hand out trailer.invalid/agent:2."
+    (config.state_dir / "policy.toml").unlink()
+    assert "Without the agent's identity" in load_agent(config, engine, "trailer.invalid/agent:2")
+    assert engine.loaded == []

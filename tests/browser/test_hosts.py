@@ -259,6 +259,7 @@ def test_the_enrolment_dialog_names_a_useless_address_and_takes_another(
     def reached(route: Route) -> None:
         answer = route.fetch()
         good = {"server_warning": "", "server_answers": True, "server_url": "https://good.test"}
+        good |= {"digests": {"amd64": "a" * 64, "arm64": "b" * 64}, "problem": ""}
         route.fulfill(response=answer, json=answer.json() | good)
 
     page.route("**/enrolment/", reached)
@@ -266,6 +267,9 @@ def test_the_enrolment_dialog_names_a_useless_address_and_takes_another(
     expect(dialog.locator("[data-enrol-answers]")).to_be_visible()
     expect(warning).to_be_hidden()
     expect(address).to_have_value("https://good.test")
+    loaded = dialog.locator("[data-enrol-loaded]")
+    expect(loaded).to_contain_text("This server has it for amd64 and arm64 machines")
+    expect(loaded).to_contain_text("TRAILER_AGENT_IMAGE")
     page.unroute("**/enrolment/")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     # A refused address is answered with 400, which browsers call an error.
