@@ -10,7 +10,7 @@ from agent.diff.view import View, object_key
 from agent.engine_requests import ContainerRequest, NetworkRequest
 from agent.plan import PlanBuilder, ResourceFinding
 from agent.protocol import naming
-from agent.protocol.prerequisites import ROUTER, DesiredPrerequisite
+from agent.protocol.prerequisites import ROUTER, DesiredPrerequisite, network_problem
 from agent.steps import (
     PREREQUISITE,
     CreateContainer,
@@ -70,6 +70,9 @@ class _Diff:
             return
         if current is not None and _stored(current) == self._wanted:
             self._run_state(current)
+            return
+        if problem := network_problem(self._wanted.spec.network):
+            self._find("error", problem, current)
             return
         image = self._view.image_at(self._wanted.image)
         if image is None:

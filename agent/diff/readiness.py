@@ -10,6 +10,7 @@ from agent.diff.links import uses_links
 from agent.diff.networks import Ready
 from agent.diff.routing import router_network
 from agent.diff.status import finding, lost_gpus
+from agent.protocol.prerequisites import network_problem
 from agent.steps import Ref
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class Readiness:
                 return None
             refs.append(ready.ref)
         to_router = self._to_router(workspace)
+        shared = self._view.desired.settings.router.network
+        if to_router is not None and (problem := network_problem(shared)):
+            self._blocked(workspace, main, problem, waiting=False)
+            return None
         if to_router is not None and all(ref != to_router for ref in refs):
             refs.append(to_router)
         return tuple(refs)
