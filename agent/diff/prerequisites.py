@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from agent.diff.holders import held_by
 from agent.diff.view import View, object_key
 from agent.engine_requests import ContainerRequest, NetworkRequest
 from agent.plan import PlanBuilder, ResourceFinding
@@ -80,10 +81,8 @@ class _Diff:
             return
         holder = self._view.containers_by_name.get(self._name)
         if holder is not None and not self._view.owns_prerequisite(holder):
-            message = (
-                f"The name {self._name} is held by container {holder.short_id}, "
-                "which Trailer did not make; rename or remove it."
-            )
+            what = f"container {holder.short_id}"
+            message = held_by(self._view, self._name, what, holder.labels)
             self._find("error", message, None)
             return
         self._make(image, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.diff.chains import Parts
+from agent.diff.holders import held_by
 from agent.diff.images import workspace_image
 from agent.diff.links import uses_links
 from agent.diff.networks import Ready
@@ -114,10 +115,8 @@ class Readiness:
             self.find(workspace, None, status="deployment_pending", message=message)
             self._plan.recheck(1.0)
             return None
-        message = (
-            f"The name {name} is held by container {holder.name} ({holder.short_id}), "
-            "which Trailer did not make; rename or remove it."
-        )
+        what = f"container {holder.name} ({holder.short_id})"
+        message = held_by(self._view, name, what, holder.labels)
         self.find(workspace, None, status="error", message=message)
         return None
 
