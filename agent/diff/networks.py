@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.diff.addresses import Addresses
+from agent.diff.holders import held_by
 from agent.diff.view import View, object_key
 from agent.engine_requests import NetworkRequest
 from agent.plan import PlanBuilder, ResourceFinding
@@ -75,10 +76,7 @@ def _problem(view: View, network: DesiredNetwork, found: ObservedNetwork | None)
         return f"Driver {network.driver} is not supported by this agent version."
     holder = _foreign_holder(view, network)
     if holder is not None:
-        return (
-            f"The name {holder.name} is held by network {holder.id[:12]}, "
-            "which Trailer did not make; rename or remove that one."
-        )
+        return held_by(view, holder.name, f"network {holder.id[:12]}", holder.labels)
     users = _users(view, found) if found else ()
     if users:
         return (

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from agent.diff.holders import held_by
 from agent.diff.view import View, object_key
 from agent.engine_requests import ContainerRequest, NetworkRequest
 from agent.plan import PlanBuilder, ResourceFinding
 from agent.protocol import naming
-from agent.protocol.prerequisites import ROUTER, DesiredPrerequisite
+from agent.protocol.prerequisites import ROUTER, DesiredPrerequisite, network_problem
 from agent.steps import (
     PREREQUISITE,
     CreateContainer,
@@ -71,16 +72,17 @@ class _Diff:
         if current is not None and _stored(current) == self._wanted:
             self._run_state(current)
             return
+        if problem := network_problem(self._wanted.spec.network):
+            self._find("error", problem, current)
+            return
         image = self._view.image_at(self._wanted.image)
         if image is None:
             self._fetch(current)
             return
         holder = self._view.containers_by_name.get(self._name)
         if holder is not None and not self._view.owns_prerequisite(holder):
-            message = (
-                f"The name {self._name} is held by container {holder.short_id}, "
-                "which Trailer did not make; rename or remove it."
-            )
+            what = f"container {holder.short_id}"
+            message = held_by(self._view, self._name, what, holder.labels)
             self._find("error", message, None)
             return
         self._make(image, found)

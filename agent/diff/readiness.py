@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.diff.chains import Parts
+from agent.diff.holders import held_by
 from agent.diff.images import workspace_image
 from agent.diff.links import uses_links
 from agent.diff.networks import Ready
 from agent.diff.routing import router_network
 from agent.diff.status import finding, lost_gpus
+from agent.protocol.prerequisites import network_problem
 from agent.steps import Ref
 
 if TYPE_CHECKING:
@@ -79,6 +81,10 @@ class Readiness:
                 return None
             refs.append(ready.ref)
         to_router = self._to_router(workspace)
+        shared = self._view.desired.settings.router.network
+        if to_router is not None and (problem := network_problem(shared)):
+            self._blocked(workspace, main, problem, waiting=False)
+            return None
         if to_router is not None and all(ref != to_router for ref in refs):
             refs.append(to_router)
         return tuple(refs)
@@ -109,10 +115,8 @@ class Readiness:
             self.find(workspace, None, status="deployment_pending", message=message)
             self._plan.recheck(1.0)
             return None
-        message = (
-            f"The name {name} is held by container {holder.name} ({holder.short_id}), "
-            "which Trailer did not make; rename or remove it."
-        )
+        what = f"container {holder.name} ({holder.short_id})"
+        message = held_by(self._view, name, what, holder.labels)
         self.find(workspace, None, status="error", message=message)
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agent.diff.holders import maker
 from agent.diff.networks import Ready
 from agent.diff.view import View, object_key
 from agent.engine_requests import VolumeRequest
@@ -50,7 +51,8 @@ def _diff_volume(view: View, plan: PlanBuilder, volume: DesiredVolume) -> Ready:
     if volume.kind != "volume":
         problem = f"Kind {volume.kind} is not supported by this agent version."
     elif found is not None:
-        problem = f"The name {name} is held by a volume that Trailer did not make."
+        made = maker(view, found.labels)
+        problem = f"The name {name} is held by a volume, {made}; choose another name for this one."
     if problem:
         _report(plan, volume, "error", message=problem)
         return Ready(problem=f"Volume {volume.name} is not ready: {problem}")

@@ -11,10 +11,22 @@ from agent.protocol.spec import PortSpec
 ROUTER: Final = "router"
 # Its own network, where the operator named none: each workspace then has a link of its own to it.
 ROUTER_NETWORK: Final = "trailer.router"
+# Every engine has these; a container is on one of them without a name, or has no network at all.
+_ENGINES_OWN: Final = frozenset({"bridge", "default", "host", "none"})
 # Where the router looks for its routes.
 ROUTES_FOLDER: Final = "/etc/trailer"
 NVIDIA_DRIVER: Final = "nvidia-driver"
 NVIDIA_TOOLKIT: Final = "nvidia-toolkit"
+
+
+def network_problem(name: str) -> str:
+    """Why a router and what it serves cannot meet on the network of that name, or empty."""
+    if name not in _ENGINES_OWN:
+        return ""
+    return (
+        f"The network {name} is the engine's own, which no container can join under a name. "
+        "Name another network, or none: a managed router then gets one of its own."
+    )
 
 
 class PrerequisiteMount(msgspec.Struct, frozen=True, kw_only=True):

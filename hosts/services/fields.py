@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from celery.schedules import ParseException, crontab
 
 from agent.protocol import image_refs
+from agent.protocol.prerequisites import network_problem
 from hosts.domains import read_domains, registered_elsewhere
 from trailer.errors import Invalid
 from trailer.validation import LIST_LIMIT, check_columns, check_range, check_text
@@ -114,6 +115,8 @@ def _check(host: Host, changed: Mapping[str, object]) -> None:
         value = changed.get(name)
         if isinstance(value, str) and not grammar.fullmatch(value):
             raise Invalid.field(name, f"“{value}” is not {words}.")
+    if problem := network_problem(str(changed.get("router_network", ""))):
+        raise Invalid.field("router_network", problem)
     for name in _IMAGES:
         if changed.get(name):
             check_image_reference(name, str(changed[name]))

@@ -1,13 +1,16 @@
 """Golden plans: whose container it is. Labels alone prove nothing, names alone neither."""
 
 import msgspec
+import pytest
 
-from agent.plan import ResourceFinding, WorkspaceFinding
+from agent.observed import ObservedVolume
+from agent.plan import Plan, ResourceFinding, WorkspaceFinding
 from agent.protocol import naming
+from agent.protocol.prerequisites import DesiredPrerequisite
 from agent.protocol.spec import MountSpec
 from agent.protocol.state import DesiredVolume
 from tests.agent.bench import Bench
-from tests.agent.documents import document, network, tombstone, volume, workspace
+from tests.agent.documents import IMAGE_REF, document, network, tombstone, volume, workspace
 from tests.agent.fake_server import HOST_ID
 
 DESIRED = document(workspaces=(workspace(),))
@@ -73,6 +76,53 @@ def test_a_foreign_network_with_our_name_is_an_error_not_a_victim(bench: Bench) 
     plan = bench.plan(from_document)
     assert plan.nodes == ()
     assert "held by network net-x" in str(plan.findings)
+
+
+OTHER_HOST = "22222222-2222-4222-8222-222222222222"
+OF_OTHER = {naming.LABEL_MANAGED: "true", naming.LABEL_HOST: OTHER_HOST}
+WHOSE = f"which belongs to another Trailer host ({OTHER_HOST})"
+
+
+def messages(plan: Plan) -> list[str]:
+    return [
+        one.message for one in plan.findings if isinstance(one, WorkspaceFinding | ResourceFinding)
+    ]
+
+
+def test_a_name_that_another_trailer_host_holds_on_the_same_engine_is_said_to_be_its(
+    bench: Bench,
+) -> None:
+    bridge = bench.runtime.networks["net-bridge"]
+    theirs = type(bridge)(id="net-x", name="trailer-lan", labels=OF_OTHER)
+    bench.runtime.networks["net-x"] = theirs
+    bench.runtime.volumes["trailer-data"] = ObservedVolume(name="trailer-data", labels=OF_OTHER)
+    holder = bench.runtime.add_container("trailer-web", labels=OF_OTHER)
+    router = bench.runtime.add_container("trailer.router", labels=OF_OTHER)
+    plan = bench.plan(
+        document(
+            networks=(network(),),
+            volumes=(volume(),),
+            workspaces=(workspace(),),
+            prerequisites=(DesiredPrerequisite(kind="router", image=IMAGE_REF),),
+        )
+    )
+    assert plan.nodes == ()
+    told, delete = set(messages(plan)), "delete it there, or rename or remove it."
+    assert told == {
+        f"The name trailer-web is held by container trailer-web ({holder[:12]}), {WHOSE}; "
+        + delete,
+        f"The name trailer.router is held by container {router[:12]}, {WHOSE}; {delete}",
+        f"The name trailer-lan is held by network net-x, {WHOSE}; {delete}",
+        f"The name trailer-data is held by a volume, {WHOSE}; choose another name for this one.",
+    }
+
+
+@pytest.mark.parametrize("label", [HOST_ID, "", "Sunday\nevening", "x" * 500, f"{OTHER_HOST} "])
+def test_a_label_that_names_no_other_host_makes_nobody_the_owner(bench: Bench, label: str) -> None:
+    """Anybody can write labels; a copy of a workspace of this host has this host's."""
+    bench.runtime.add_container("trailer-web", labels={naming.LABEL_HOST: label})
+    (message,) = messages(bench.plan(DESIRED))
+    assert message.endswith("which Trailer did not make; rename or remove it.")
 
 
 def heir() -> DesiredVolume:

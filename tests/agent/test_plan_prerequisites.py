@@ -130,6 +130,15 @@ def test_a_network_that_was_there_before_stays(bench: Bench) -> None:
     assert "n1" in bench.runtime.networks
 
 
+def test_a_router_on_one_of_the_engines_own_networks_is_an_error_in_words(bench: Bench) -> None:
+    """As from a server that took such a name once."""
+    spec = PrerequisiteSpec(command=("serve",), network="bridge")
+    plan = bench.plan(document(prerequisites=(msgspec.structs.replace(ROUTER, spec=spec),)))
+    assert plan.nodes == ()
+    assert found(plan)[0][0] == "error"
+    assert found(plan)[0][1].startswith("The network bridge is the engine's own")
+
+
 def test_stopped_by_hand_it_is_started_again(bench: Bench) -> None:
     desired = document(prerequisites=(ROUTER,))
     bench.settle(desired)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from agent.observed import ObservedNetwork
+from agent.plan import WorkspaceFinding
 from agent.protocol.compare import compare
 from agent.protocol.identity import CLAIMS
 from agent.protocol.prerequisites import DesiredPrerequisite, PrerequisiteSpec
@@ -267,6 +268,16 @@ def test_an_images_own_labels_are_switched_off_on_the_container(bench: Bench, ke
     container = bench.runtime.named("trailer-web")
     assert container is not None
     assert container.labels["traefik.enable"] == "false"
+
+
+def test_a_workspace_routed_on_one_of_the_engines_own_networks_is_an_error_in_words(
+    bench: Bench,
+) -> None:
+    plan = bench.plan(host(msgspec.structs.replace(LABELS, network="bridge"), OPEN))
+    assert plan.nodes == ()
+    (status,) = [one for one in plan.findings if isinstance(one, WorkspaceFinding)]
+    assert status.status == "error"
+    assert status.message.startswith("The network bridge is the engine's own")
 
 
 def test_the_alias_is_handed_over_on_the_routers_network_too(bench: Bench) -> None:

@@ -110,6 +110,10 @@ def test_nested_objects_are_written_partially(host: Host, admin: User) -> None:
         ({"name": "b", "router": {"mode": "nginx"}}, "router.mode"),
         ({"name": "b", "router": {"mode": {"a": 1}}}, "router.mode"),
         ({"name": "b", "router": {"network": "a b"}}, "router.network"),
+        ({"name": "b", "router": {"network": "bridge"}}, "router.network"),
+        ({"name": "b", "router": {"network": "host"}}, "router.network"),
+        ({"name": "b", "router": {"network": "none"}}, "router.network"),
+        ({"name": "b", "router": {"network": "default"}}, "router.network"),
         ({"name": "b", "router": {"moed": "none"}}, "router.moed"),
         ({"name": "b", "router": {"domains": "apps.example.com"}}, "router.domains"),
         ({"name": "b", "router": {"domains": [5]}}, "router.domains.0"),
@@ -137,6 +141,17 @@ def test_bad_input_is_refused_under_its_field(
     assert answer.json()["code"] == "invalid"
     assert field in answer.json()["fields"]
     assert Host.objects.count() == 1
+
+
+def test_the_engines_own_networks_are_refused_for_a_router_with_what_to_do(
+    host: Host, admin: User
+) -> None:
+    answer = api_client(admin).patch(f"{URL}{host.pk}/", {"router": {"network": "bridge"}})
+    (sentence,) = answer.json()["fields"]["router.network"]
+    assert sentence == (
+        "The network bridge is the engine's own, which no container can join under a name. "
+        "Name another network, or none: a managed router then gets one of its own."
+    )
 
 
 def test_a_change_raises_the_revision_and_what_agents_poll(host: Host, admin: User) -> None:
