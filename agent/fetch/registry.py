@@ -288,13 +288,17 @@ def _sentence(server: str, problem: FetchError) -> str:
         own = host_of(server)
     except BadHost:
         own = server
-    inside = "which is not an address of the internet"
     match problem:
-        case AddressRefused(host=host, address=address) if host == own:
-            what = f"The registry {server} leads to {address}, {inside}."
+        case AddressRefused(host=host, address=address) if host == own != address:
+            what = f"The registry {server} leads to {address}, which is {problem.what}."
+        case AddressRefused(host=host) if host == own:
+            what = f"The registry {server} is {problem.what}."
         case AddressRefused(host=host, address=address):
             where = host if host == address else f"{host} ({address})"
-            what = f"The registry {server} sends those who ask it to {where}, {inside}."
+            what = (
+                f"The registry {server} sends those who ask it to {where}, "
+                f"which is {problem.what}."
+            )
         case NameUnknown(host=host):
             what = (
                 f"The registry {server} was not asked: the name {host} can't be resolved on this "

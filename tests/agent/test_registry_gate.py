@@ -210,6 +210,21 @@ def test_a_registry_inside_is_never_connected_to(host: str, trap: Listener) -> N
     assert trap.connections == 0
 
 
+def test_a_public_address_of_this_host_is_called_so(trap: Listener) -> None:
+    world = World(NAMES, {("93.184.216.36", 443): trap})
+    with pytest.raises(RegistryRefused) as refused:
+        gate(world).server("own.test", NOBODY)
+    assert str(refused.value).startswith(
+        "The registry own.test leads to 93.184.216.36, which is an address of this very host."
+    )
+    with pytest.raises(RegistryRefused) as refused:
+        gate(world).server("93.184.216.36", NOBODY)
+    assert str(refused.value).startswith(
+        "The registry 93.184.216.36 is an address of this very host."
+    )
+    assert trap.connections == 0
+
+
 def challenges(realm: str) -> str:
     return f"WWW-Authenticate: {realm}"
 
