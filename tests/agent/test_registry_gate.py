@@ -303,6 +303,29 @@ def test_a_network_that_is_listed_opens_its_addresses_only(trap: Listener) -> No
     assert trap.connections == 0
 
 
+def test_no_more_than_a_few_realms_are_asked() -> None:
+    realms = ", ".join(f'Bearer realm="https://auth.example/{n}"' for n in range(9))
+    fetcher = FakeFetcher(
+        {f"{REGISTRY}/v2/": FakeAnswer(status=401, headers={"www-authenticate": realms})}
+    )
+    with pytest.raises(RegistryRefused, match="more than 4 places"):
+        RegistryGate(fetcher).server("reg.example", NOBODY)
+    assert len(fetcher.requests) == 5
+
+
+def test_slow_questions_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("agent.fetch.registry.clock.monotonic", lambda: now[0])
+    fetcher = FakeFetcher({f"{REGISTRY}/v2/": FakeAnswer()})
+
+    def takes_its_time() -> None:
+        now[0] += 14.0
+
+    fetcher.on_open = takes_its_time
+    RegistryGate(fetcher).reference("reg.example/app", NOBODY)
+    assert [each.limits.total for each in fetcher.requests] == [15.0, 15.0, 2.0]
+
+
 def test_a_realm_that_gives_no_token_is_left_to_the_engine() -> None:
     realm = 'Bearer realm="https://auth.example/token"'
     fetcher = FakeFetcher(

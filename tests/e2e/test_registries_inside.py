@@ -1,4 +1,4 @@
-"""Registries inside, tried from outside by a member, beside an administrator's of the same Trailer."""
+"""Registries inside, tried from outside by a member and by an administrator."""
 
 from __future__ import annotations
 
