@@ -79,14 +79,12 @@ class AddressRefused(FetchError):
     """The name leads to an address to which nobody may connect on a user's behalf; nothing was
     sent there."""
 
-    def __init__(self, host: str, address: str) -> None:
-        super().__init__(
-            f"{host} leads to {address}, which is not an address of the internet."
-            if host != address
-            else f"{host} is not an address of the internet."
-        )
+    def __init__(self, host: str, address: str, *, is_own: bool = False) -> None:
         self.host = host
         self.address = address
+        self.what = "an address of this very host" if is_own else "not an address of the internet"
+        leads = "" if host == address else f" leads to {address}, which"
+        super().__init__(f"{host}{leads} is {self.what}.")
 
 
 class NameUnknown(FetchError):

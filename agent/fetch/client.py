@@ -21,7 +21,7 @@ import psutil
 from agent.errors import AddressRefused, FetchError, InsecureServer, NameUnknown
 from agent.fetch.cancellation import Cancellation
 from agent.fetch.url import Url, parse_url
-from agent.protocol.addresses import BadEntry, refused_addresses
+from agent.protocol.addresses import BadEntry, is_public, refused_addresses
 from agent.work.detached import Detached
 from agent.work.patience import Patience
 
@@ -142,13 +142,15 @@ class HttpFetcher:
         if not found:
             raise NameUnknown(url.host)
         try:
-            refused = refused_addresses(request.allow, url.place, found, own=self._own())
+            own = frozenset(self._own())
+            refused = refused_addresses(request.allow, url.place, found, own=own)
         except BadEntry as problem:
             raise FetchError(
                 f"The list of allowed places has a wrong entry: {problem}"
             ) from problem
         if refused:
-            raise AddressRefused(url.host, refused[0])
+            is_own = refused[0] in own and is_public(refused[0])
+            raise AddressRefused(url.host, refused[0], is_own=is_own)
         return found
 
     def _found(self, url: Url, watch: _Watch) -> Sequence[str]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote, urlencode
 
 import msgspec
 
+from agent import clock
 from agent.errors import (
     AddressRefused,
     BadAddress,
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Engines follow ten redirects as well.
+# Seconds for all questions to one registry: some wait for it, and others wait for them.
+_PATIENCE: Final = 30.0
+_MOST_REALMS: Final = 4
 _LIMITS: Final = Limits(total=15.0, idle=5.0, size=4 * 1024 * 1024, redirects=10)
 _ACCEPT: Final = ", ".join(
     (
@@ -131,9 +135,11 @@ class RegistryGate:
             raise RegistryRefused(refusal)
         if rule.trusts(server):
             return
+        until = clock.monotonic() + _PATIENCE
         # As an engine does where it takes the registry for insecure.
         for scheme in ("https", "http"):
-            visit = _Visit(self._fetcher, f"{scheme}://{server}", wanted, rule, cancellation)
+            base = f"{scheme}://{server}"
+            visit = _Visit(self._fetcher, base, wanted, rule, cancellation, until=until)
             try:
                 visit.ask()
             except (AddressRefused, BadAddress, NameUnknown) as problem:
@@ -164,7 +170,10 @@ class _Visit:
         wanted: _Wanted | None,
         rule: RegistryRule,
         cancellation: Cancellation | None,
+        *,
+        until: float,
     ) -> None:
+        self._until = until
         self._fetcher = fetcher
         self._base = base
         self._wanted = wanted
@@ -220,6 +229,8 @@ class _Visit:
         for url in _realms(challenge, path):
             if url in self._asked:
                 continue
+            if len(self._asked) >= _MOST_REALMS:
+                raise BadAddress(f"It names more than {_MOST_REALMS} places that give tokens.")
             self._asked.add(url)
             try:
                 with self._open(url) as answer:
@@ -234,19 +245,23 @@ class _Visit:
         return found
 
     def _open(self, url: str, *, token: str = "") -> Answer:
+        left = self._until - clock.monotonic()
+        if left <= 0:
+            raise FetchError(f"The questions took longer than {_PATIENCE:g} s.")
         request = Request(
             url=url,
             headers={"Accept": _ACCEPT, "User-Agent": "trailer-agent"},
             authorization=f"Bearer {token}" if token and token.isprintable() else "",
             allow=self._rule.allow,
-            limits=_LIMITS,
+            limits=replace(_LIMITS, total=min(_LIMITS.total, left)),
         )
         try:
             return self._fetcher.open(request, self._cancellation)
         except InsecureServer:
             # The engine may know an authority that this process does not: only where it leads to
             # matters here, and nothing is sent to it.
-            return self._fetcher.open(_unverified(request), self._cancellation)
+            blind = replace(request, authorization="", verify_tls=False)
+            return self._fetcher.open(blind, self._cancellation)
 
 
 def _manifest(body: bytes) -> _Manifest:
@@ -254,16 +269,6 @@ def _manifest(body: bytes) -> _Manifest:
         return msgspec.json.decode(body, type=_Manifest)
     except msgspec.MsgspecError:
         return _Manifest()
-
-
-def _unverified(request: Request) -> Request:
-    return Request(
-        url=request.url,
-        headers=request.headers,
-        allow=request.allow,
-        limits=request.limits,
-        verify_tls=False,
-    )
 
 
 def _realms(challenge: str, path: str) -> Iterator[str]:
@@ -288,13 +293,17 @@ def _sentence(server: str, problem: FetchError) -> str:
         own = host_of(server)
     except BadHost:
         own = server
-    inside = "which is not an address of the internet"
     match problem:
-        case AddressRefused(host=host, address=address) if host == own:
-            what = f"The registry {server} leads to {address}, {inside}."
+        case AddressRefused(host=host, address=address) if host == own != address:
+            what = f"The registry {server} leads to {address}, which is {problem.what}."
+        case AddressRefused(host=host) if host == own:
+            what = f"The registry {server} is {problem.what}."
         case AddressRefused(host=host, address=address):
             where = host if host == address else f"{host} ({address})"
-            what = f"The registry {server} sends those who ask it to {where}, {inside}."
+            what = (
+                f"The registry {server} sends those who ask it to {where}, "
+                f"which is {problem.what}."
+            )
         case NameUnknown(host=host):
             what = (
                 f"The registry {server} was not asked: the name {host} can't be resolved on this "

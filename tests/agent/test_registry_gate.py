@@ -210,6 +210,21 @@ def test_a_registry_inside_is_never_connected_to(host: str, trap: Listener) -> N
     assert trap.connections == 0
 
 
+def test_a_public_address_of_this_host_is_called_so(trap: Listener) -> None:
+    world = World(NAMES, {("93.184.216.36", 443): trap})
+    with pytest.raises(RegistryRefused) as refused:
+        gate(world).server("own.test", NOBODY)
+    assert str(refused.value).startswith(
+        "The registry own.test leads to 93.184.216.36, which is an address of this very host."
+    )
+    with pytest.raises(RegistryRefused) as refused:
+        gate(world).server("93.184.216.36", NOBODY)
+    assert str(refused.value).startswith(
+        "The registry 93.184.216.36 is an address of this very host."
+    )
+    assert trap.connections == 0
+
+
 def challenges(realm: str) -> str:
     return f"WWW-Authenticate: {realm}"
 
@@ -286,6 +301,29 @@ def test_a_network_that_is_listed_opens_its_addresses_only(trap: Listener) -> No
             gate(world).reference("lan.test/app", RegistryRule(allow=("10.0.0.0/8",)))
         assert len(server.heads) == 1
     assert trap.connections == 0
+
+
+def test_no_more_than_a_few_realms_are_asked() -> None:
+    realms = ", ".join(f'Bearer realm="https://auth.example/{n}"' for n in range(9))
+    fetcher = FakeFetcher(
+        {f"{REGISTRY}/v2/": FakeAnswer(status=401, headers={"www-authenticate": realms})}
+    )
+    with pytest.raises(RegistryRefused, match="more than 4 places"):
+        RegistryGate(fetcher).server("reg.example", NOBODY)
+    assert len(fetcher.requests) == 5
+
+
+def test_slow_questions_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("agent.fetch.registry.clock.monotonic", lambda: now[0])
+    fetcher = FakeFetcher({f"{REGISTRY}/v2/": FakeAnswer()})
+
+    def takes_its_time() -> None:
+        now[0] += 14.0
+
+    fetcher.on_open = takes_its_time
+    RegistryGate(fetcher).reference("reg.example/app", NOBODY)
+    assert [each.limits.total for each in fetcher.requests] == [15.0, 15.0, 2.0]
 
 
 def test_a_realm_that_gives_no_token_is_left_to_the_engine() -> None:
