@@ -34,6 +34,7 @@ import { startUnanswered } from "./unanswered.js";
 import { startUnused } from "./unused.js";
 import { startUsage } from "./usage.js";
 import { startUsers } from "./users.js";
+import { startWorkVolume } from "./work-volume.js";
 import { startWorkspaceForm } from "./workspace-form.js";
 
 startTheme();
@@ -45,6 +46,7 @@ startRows();
 startSizes();
 // The form's own defaults are settled before they are remembered as its original values.
 startWorkspaceForm();
+startWorkVolume();
 startNetworkForm();
 startForms();
 startTabs();

@@ -10,6 +10,7 @@ import { newImageFirst } from "./new-image.js";
 import { showPlan } from "./plan.js";
 import { renewTab } from "./tabs.js";
 import { clearErrorToasts, toast, toastLater } from "./toasts.js";
+import { workVolumeFirst } from "./work-volume.js";
 
 const PLAN_AFTER_MS = 350;
 // The values each form had when it came onto the page.
@@ -104,7 +105,11 @@ async function submit(form) {
   try {
     const body = form.dataset.changedOnly === undefined ? collect(form) : changes(form);
     await newImageFirst(form, body);
-    const answer = await save(form, body);
+    const undo = await workVolumeFirst(form, body);
+    const answer = await save(form, body).catch(async (error) => {
+      await undo(error);
+      throw error;
+    });
     // Null is also the answer without a body, such as that of a form that deletes.
     if (answer !== null || !mayReplace(form)) {
       finish(form, answer);

@@ -97,6 +97,8 @@ def _fill_every_part(page: Page, image_id: str) -> None:
     page.get_by_role("button", name="Add mount").click()
     page.locator("[name=target]").fill("/data")
     page.get_by_label("Read-only").check()
+    page.get_by_label("Keep the work folder in a new volume").uncheck()
+    expect(page.get_by_label("Work folder", exact=True)).to_be_hidden()
     page.get_by_label("backend").check()
     page.locator("[name=command]").fill("sh -c 'sleep 1; echo \"two words\"'")
     page.locator("[name='health_check.test']").fill("test -e /ready")
@@ -202,6 +204,11 @@ def test_an_edit_is_previewed_and_then_saved_as_only_what_changed(
         "shared_volumes": True,
         "refuse_loss": True,
     }
+    assert sent.value.headers["if-match"] == "1"
+    # The agent says nothing of what the container wrote.
+    with page.expect_request(lambda request: request.method == "PATCH") as sent:
+        page.get_by_role("dialog").get_by_role("button", name="Go on").click()
+    assert json.loads(sent.value.post_data or "") == {"description": "Only words", "cpus": 2}
     assert sent.value.headers["if-match"] == "1"
     expect(page.locator(".toast")).to_contain_text("Saved.")
     after = agent.read(f"/workspaces/{workspace['id']}/")

@@ -31,7 +31,7 @@ BUDGETS = {
     "/": 16,
     "/workspaces/": 7,
     # With one look at whether the user may turn on privileged settings.
-    "/workspaces/new/": 7,
+    "/workspaces/new/": 8,
     "/search/?q=w": 10,
     "/images/": 5,
     # With the services of all of them, their mounts, and the newest sync of each.

@@ -32,6 +32,8 @@ class Options:
     volumes: list[Volume]
     states: list[tuple[str, str]]
     auths: list[tuple[str, str]]
+    # Hosts on which the user may create volumes.
+    volume_hosts: list[str] = field(default_factory=list)
     # Where a URL works with nothing set up on the host.
     url_domain: str = ""
 
@@ -82,8 +84,10 @@ def options_for(
         used["network"] = [network.pk for network in workspace.networks.all()]
         used["volume"] = [mount.volume_id for mount in workspace.mounts.all()]
     images, networks, volumes = (_usable(user, kind, ids) for kind, ids in used.items())
+    makes_volumes = [] if host else hosts_to_choose(user, "host.volumes")
     return Options(
         hosts=[] if host else hosts_to_choose(user, "host.workspaces"),
+        volume_hosts=[host_id for host_id, _ in makes_volumes],
         # nosemgrep: unscoped-read (by `_usable`)
         images=list(Image.objects.filter(images, **on_host).select_related("host")),
         # nosemgrep: unscoped-read (by `_usable`)
