@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from hosts.choices import HostStatus, ResourceStatus
+from trailer.storage import storage
 
 if TYPE_CHECKING:
     from hosts.models import Host
@@ -100,6 +101,9 @@ def is_out_of_reach(host: Host, now: datetime) -> bool:
 
 
 def host_message(host: Host) -> str:
+    if full := storage().trouble():
+        # Nothing that its agent says can be stored.
+        return full
     if host.agent_revoked_at is not None:
         return (
             "The agent of this host was shut out. What it runs stays as it is; connect an agent "

@@ -11,6 +11,7 @@ from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from trailer.events import channel_layer
+from trailer.storage import storage
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -23,7 +24,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    reasons = [reason for reason in (_database_trouble(), _layer_trouble()) if reason]
+    troubles = (_database_trouble(), storage().trouble(), _layer_trouble())
+    reasons = [reason for reason in troubles if reason]
     if reasons:
         return JsonResponse({"status": "not_ready", "reasons": reasons}, status=503)
     return JsonResponse({"status": "ok", "reasons": []})

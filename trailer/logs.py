@@ -45,6 +45,21 @@ class OneLineForBadRequests(logging.Filter):
         return True
 
 
+class OneLineForAFullDisk(logging.Filter):
+    """Without room on its disk the database fails every request and every job. That is said once,
+    by `trailer.storage`, and not again with a traceback by each of them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        from trailer.storage import storage  # noqa: PLC0415 - needs the settings that this is for
+
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and storage().is_cause_of(error):
+            return False
+        # Django's own line for each answer 503.
+        is_answer = record.name == "django.request" and getattr(record, "status_code", 0) == 503
+        return not (is_answer and storage().trouble())
+
+
 def threads_end_in_the_log() -> None:
     """Python itself writes what a thread dies of past every filter."""
 
@@ -75,12 +90,15 @@ def logging_config(*, level: str, secrets: Iterable[str] = ()) -> dict[str, Any]
                 ],
             }
         },
-        "filters": {"bad_requests": {"()": OneLineForBadRequests}},
+        "filters": {
+            "bad_requests": {"()": OneLineForBadRequests},
+            "full_disk": {"()": OneLineForAFullDisk},
+        },
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
                 "formatter": "structured",
-                "filters": ["bad_requests"],
+                "filters": ["bad_requests", "full_disk"],
             }
         },
         "root": {"handlers": ["stderr"], "level": level},

@@ -226,7 +226,7 @@ def test_a_wrong_host_costs_one_line_and_is_answered_in_the_usual_shape(
 
 def test_the_products_log_has_that_filter() -> None:
     config = logging_config(level="INFO")
-    assert config["handlers"]["stderr"]["filters"] == ["bad_requests"]
+    assert "bad_requests" in config["handlers"]["stderr"]["filters"]
     assert config["filters"]["bad_requests"]["()"] is OneLineForBadRequests
 
 

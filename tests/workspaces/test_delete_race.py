@@ -97,12 +97,11 @@ def test_an_item_whose_object_goes_between_two_statements_keeps_the_rest_of_the_
 ) -> None:
     host = make_host()
     gone, stays = make_workspace(host), make_workspace(host)
-    real = workspace_event_record
 
     def race(host: Host, item: WorkspaceEvent, epoch: int) -> bool:
         if item.workspace_id == str(gone.pk):
             raise IntegrityError("FOREIGN KEY constraint failed")
-        return real(host, item, epoch)
+        return workspace_event_record(host, item, epoch)
 
     monkeypatch.setattr(ingest, "workspace_event_record", race)
     status = WorkspaceStatus(seq=3, workspace_id=str(stays.pk), revision=1, status="running")

@@ -14,6 +14,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from trailer.errors import ApplicationError, Throttled
+from trailer.storage import storage
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -25,6 +26,14 @@ def body(
     code: str, message: str, request_id: str, fields: dict[str, list[str]] | None = None
 ) -> dict[str, Any]:
     return {"code": code, "message": message, "fields": fields or {}, "request_id": request_id}
+
+
+def database_trouble(error: OperationalError) -> str:
+    """What to answer when the database refuses or is away. A full disk is in the log already."""
+    if storage().is_cause_of(error):
+        return storage().trouble()
+    logger.error("database unavailable", exc_info=error)
+    return "The database does not answer. Try again shortly."
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -62,11 +71,8 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
             "conflict", "Somebody saved the same thing first. Reload and retry.", request_id
         )
     elif isinstance(error, OperationalError):
-        logger.error("database unavailable", exc_info=error)
         status, headers = 503, {"Retry-After": "5"}
-        answer = body(
-            "unavailable", "The database does not answer. Try again shortly.", request_id
-        )
+        answer = body("unavailable", database_trouble(error), request_id)
     elif isinstance(error, exceptions.APIException):
         status, answer = error.status_code, _api(error, request_id)
         headers = _headers(error)
@@ -91,6 +97,8 @@ def page_refused(request: HttpRequest, sentence: str) -> JsonResponse:
 def page_failed(request: HttpRequest) -> JsonResponse:
     """For a bug: the log has the trace under the same number."""
     request_id = str(request.META.get("TRAILER_REQUEST_ID", ""))
+    if full := storage().trouble():
+        return JsonResponse(body("unavailable", full, request_id), status=503)
     sentence = "Something went wrong on the server. Tell an administrator the request id."
     return JsonResponse(body("error", sentence, request_id), status=500)
 

@@ -8,6 +8,7 @@ from django.core.exceptions import DisallowedHost
 from django.shortcuts import render
 
 from trailer.api.exceptions import page_failed, page_not_found, page_refused
+from trailer.storage import storage
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -44,4 +45,6 @@ def failed(request: HttpRequest) -> HttpResponse:
     if request.path.startswith(_FOR_PROGRAMS):
         return page_failed(request)
     request_id = request.META.get("TRAILER_REQUEST_ID", "")
-    return render(request, "500.html", {"request_id": request_id}, status=500)
+    full = storage().trouble()
+    values = {"request_id": request_id, "full": full}
+    return render(request, "500.html", values, status=503 if full else 500)

@@ -14,6 +14,7 @@ from trailer import policy
 from trailer.pages import addresses, audit_words, quantities
 from trailer.pages.badges import Shown, badge_of, message_of, resource_of, state_of
 from trailer.pages.navigation import links_for
+from trailer.storage import storage
 from workspaces.urls.place import url_address
 
 if TYPE_CHECKING:
@@ -116,6 +117,11 @@ def check(name: str, label: str, value: object = False, hint: str = "") -> dict[
 @register.inclusion_tag("partials/time.html")
 def ago(moment: datetime | None, empty: str = "never") -> dict[str, Any]:
     return {"moment": moment, "empty": empty}
+
+
+@register.simple_tag
+def storage_trouble() -> str:
+    return storage().trouble()
 
 
 @register.simple_tag(takes_context=True)

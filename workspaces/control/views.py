@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -37,6 +36,7 @@ from hosts.services.sessions import host_session_open, next_beat
 from hosts.services.tokens import agent_token_is_due, agent_token_issue
 from images.services.logs import build_log_append
 from trailer.api.exceptions import body as error_body
+from trailer.api.exceptions import database_trouble
 from trailer.context import client_address
 from trailer.errors import ApplicationError, Conflict, Invalid, Throttled
 from workspaces.control.compile import document_for
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from hosts.models import Host
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _MAX_BODY = 8 * 1024 * 1024
 
@@ -76,8 +75,7 @@ def answering_errors(
                 headers["Retry-After"] = str(error.retry_after)
             return JsonResponse(answer, status=error.status, headers=headers)
         except OperationalError as error:
-            logger.error("database unavailable", exc_info=error)
-            answer = error_body("unavailable", "The database does not answer.", request_id)
+            answer = error_body("unavailable", database_trouble(error), request_id)
             return JsonResponse(answer, status=503, headers={"Retry-After": "5"})
 
     # nosemgrep: form-without-csrf (agents send a token and no cookie)
