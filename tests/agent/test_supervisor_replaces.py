@@ -1,5 +1,7 @@
 """What the agent as a whole reports about a replace that failed, and for how long."""
 
+from typing import Any
+
 from agent.protocol.report import WorkspaceStatus
 from agent.protocol.spec import MountSpec
 from agent.runtime.fake import FakeRuntime
@@ -14,7 +16,7 @@ DATA = MountSpec(target="/d", source="trailer-data", volume_id="v-data")
 def test_a_failed_replace_stays_an_error_through_healing_and_a_new_agent(
     fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
 ) -> None:
-    def wanted(revision: int, **fields: object) -> None:
+    def wanted(revision: int, **fields: Any) -> None:
         web = workspace(mounts=(DATA,), revision=revision, **fields)
         fake_server.desire(images=(image(),), volumes=(volume(),), workspaces=(web,))
 
