@@ -48,6 +48,23 @@ def test_a_need_that_is_not_ready_in_its_time_fails_the_sync(
     assert not Workspace.objects.filter(service="web").exists()
 
 
+def test_a_need_that_is_replaced_has_the_time_that_its_old_container_takes_to_stop(
+    scene: StackScene,
+) -> None:
+    scene.repository.push(NEED % "{}")
+    stack = deployed(scene)
+    scene.slow.add("postgres")
+    scene.repository.push(NEED % "{image: 'postgres:18'}")
+    stack_sync(actor=scene.owner, stack=stack)
+    scene.work(rounds=8)
+    scene.pass_time(45 + 60 + 55)
+    scene.work(rounds=2)
+    assert last_sync(stack).phase == Phase.NEEDS
+    scene.pass_time(10)
+    scene.work(rounds=2)
+    assert fresh(stack).message == "Need postgres was not ready within 165 s."
+
+
 def test_a_service_that_is_not_ready_in_its_time_is_set_back(scene: StackScene) -> None:
     stack = deployed(scene)
     scene.slow.add("web")

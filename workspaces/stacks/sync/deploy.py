@@ -28,7 +28,7 @@ from workspaces.status import workspace_status
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from workspaces.stacks.file.types import ServiceSpec
+    from workspaces.stacks.file.types import NeedSpec, ServiceSpec
     from workspaces.stacks.models import Stack, Sync
     from workspaces.stacks.sync.places import Places
     from workspaces.stacks.sync.work import Result, Work
@@ -50,10 +50,18 @@ def needs(work: Work) -> Result:
         said += [write(order, service) for service in desired.need_services]
     _tell(work, said)
     for need, service in desired.needs:
-        limit = timedelta(seconds=need.ready_timeout)
-        if not is_up(order, service, word="Need", limit=limit):
+        if not is_up(order, service, word="Need", limit=_limit_of(stack, need, service)):
             return Wait()
     return Go(Phase.SERVICES)
+
+
+def _limit_of(stack: Stack, need: NeedSpec, service: ServiceSpec) -> timedelta:
+    """Where there is an old container it stops first, and the agent judges the new one."""
+    limit = timedelta(seconds=need.ready_timeout)
+    workspace = workspace_of(stack, service.name)
+    if workspace is None or workspace.revision == 1:
+        return limit
+    return limit + timedelta(seconds=service.drain_timeout) + _GRACE
 
 
 def services(work: Work) -> Result:
