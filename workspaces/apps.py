@@ -25,6 +25,9 @@ class WorkspacesConfig(AppConfig):
     def evict(self, *, actor: Actor, obj: Any, workspace_id: UUID) -> Any:
         return _services().evict(actor=actor, obj=obj, workspace_id=workspace_id)
 
+    def image_problem(self, workspace: Any) -> str:
+        return str(_services().image_problem(workspace))
+
     def evicted_let_go(self, *, actor: Actor, obj: Any) -> None:
         _services().evicted_let_go(actor=actor, obj=obj)
 

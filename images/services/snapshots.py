@@ -19,6 +19,7 @@ from images.services.queue import UNDER_WAY, build_end, build_queue
 from images.services.quota import check_disk_quota
 from images.services.rules import check_name_is_free
 from trailer import events, policy
+from trailer.access.reliance import object_users
 from trailer.errors import Conflict
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ def snapshot_create(*, actor: Actor, host: Host, name: str, source: Source) -> I
     return image
 
 
+def check_image_right(workspace: Any) -> None:
+    """A snapshot carries the image of its workspace along: it takes the right to use that."""
+    if problem := object_users().image_problem(workspace):
+        raise Conflict(f"No snapshot can be taken. {problem}", code="blocked")
+
+
 def check_no_snapshot_under_way(workspace_id: UUID, workspace_name: str) -> None:
     """Each pauses the container for a moment; the second waits until the first is over."""
     busy = _under_way(workspace_id).first()
@@ -101,6 +108,7 @@ def check_snapshot_retry(actor: Actor, image: Image) -> None:
             f"The image {image.name} belongs to somebody else than the workspace "
             f"{workspace.name}. Take a new snapshot; that one belongs to the workspace's owner."
         )
+    check_image_right(workspace)
     check_no_snapshot_under_way(workspace.pk, workspace.name)
 
 

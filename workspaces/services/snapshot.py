@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.utils import timezone
 
-from images.services.snapshots import Source, check_no_snapshot_under_way, snapshot_create
+from images.services.snapshots import (
+    Source,
+    check_image_right,
+    check_no_snapshot_under_way,
+    snapshot_create,
+)
 from trailer import events, policy
 from trailer.errors import Conflict, NotAllowed
 from workspaces.choices import WorkspaceStatus
@@ -50,6 +55,7 @@ def workspace_snapshot(
         # It may have been handed over, or the right taken back, while this waited.
         policy.require(actor, "workspace.copy", current)
         _check_capable(actor, current)
+        check_image_right(current)
         _check_possible(current)
         image = snapshot_create(
             actor=actor,

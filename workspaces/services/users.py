@@ -21,7 +21,7 @@ from workspaces.selectors import with_parts, workspace_get
 from workspaces.services.change import change_prepare, change_save
 from workspaces.services.ledger import UserEvent, event_write
 from workspaces.services.locking import workspace_lock
-from workspaces.services.rights import standing_for, uses_of
+from workspaces.services.rights import rights_problem, standing_for, uses_of
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -83,6 +83,14 @@ def still_using(obj: Any) -> list[tuple[User, list[Workspace]]]:
         if user.lost is not None:
             found.setdefault(user.lost.pk, (user.lost, []))[1].append(user.workspace)
     return list(found.values())
+
+
+def image_problem(workspace: Workspace) -> str:
+    """Why its image may not be used for anything new; empty when it may. A snapshot would carry it
+    along."""
+    uses = uses_of(workspace, workspace.host)
+    images = tuple(use for use in uses.objects if use.kind == ObjectKind.IMAGE)
+    return rights_problem(replace(uses, objects=images, claims=()), workspace.host_id)
 
 
 def evict(*, actor: Actor, obj: Any, workspace_id: UUID) -> Workspace:

@@ -68,7 +68,9 @@ class GrantsMixin:
         given.is_valid(raise_exception=True)
         rows = grants_replace(actor=request.user, obj=obj, entries=given.validated_data["grants"])
         answer = list(GrantOutput(rows, many=True).data)
-        if policy.allows(request.user, f"{obj._meta.model_name}.share", self.get_object()):
+        # Who replaced the list may have taken this right from themselves.
+        now = type(obj)._default_manager.get(pk=obj.pk)
+        if policy.allows(request.user, f"{obj._meta.model_name}.share", now):
             answer += _still_using(obj)
         return Response(answer)
 
