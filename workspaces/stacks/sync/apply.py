@@ -84,19 +84,20 @@ def write_need(order: Order, service: ServiceSpec) -> str:
 
 
 def _would_replace(order: Order, workspace: Workspace, service: ServiceSpec) -> bool:
-    change = _change(order, workspace, service)
+    try:
+        change = planned_change(order, workspace, service)
+    except ApplicationError as error:
+        raise SyncProblem(f"Need {service.name}: {error.message}") from error
     if workspace.desired_state == DesiredState.STOPPED:
         return True
     return change.action == REPLACE and bool(workspace.container_id)
 
 
-def _change(order: Order, workspace: Workspace, service: ServiceSpec) -> Change:
-    try:
-        current = workspace_lock(workspace, expected_revision=None)
-        fields = _fields(order, service)
-        return change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
-    except ApplicationError as error:
-        raise SyncProblem(f"Need {service.name}: {error.message}") from error
+def planned_change(order: Order, workspace: Workspace, service: ServiceSpec) -> Change:
+    """What writing the service would do; inside the caller's transaction."""
+    current = workspace_lock(workspace, expected_revision=None)
+    fields = _fields(order, service)
+    return change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
 
 
 def _stop(order: Order, workspace: Workspace) -> None:
