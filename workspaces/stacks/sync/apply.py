@@ -69,6 +69,13 @@ def write(order: Order, service: ServiceSpec) -> str:
         raise SyncProblem(f"Service {service.name}: {error.message}") from error
 
 
+def planned_change(order: Order, workspace: Workspace, service: ServiceSpec) -> Change:
+    """What writing the service would do; inside the caller's transaction."""
+    current = workspace_lock(workspace, expected_revision=None)
+    fields = _fields(order, service)
+    return change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
+
+
 def workspace_of(stack: Stack, service_name: str) -> Workspace | None:
     return Workspace.objects.filter(stack=stack.pk, service=service_name).first()
 
