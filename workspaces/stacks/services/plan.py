@@ -27,7 +27,7 @@ from workspaces.stacks.sync import repository as repositories
 from workspaces.stacks.sync.apply import Order, planned_change, workspace_of
 from workspaces.stacks.sync.desired import desired_of
 from workspaces.stacks.sync.fetch import revision_for
-from workspaces.stacks.sync.places import places_of
+from workspaces.stacks.sync.places import image_key, places_of
 from workspaces.stacks.sync.work import SyncProblem
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _replaced(stack: Stack, revision: StackRevision, *, forced: bool) -> dict[UU
         workspace = workspace_of(stack, service.name)
         if workspace is None or not workspace.container_id:
             continue
-        image = images[places.images[service.image]]
+        image = images[places.images[image_key(service)]]
         if planned_change(order, workspace, service).action == REPLACE:
             replaced[workspace.pk] = CHANGED
         elif update_available(image):

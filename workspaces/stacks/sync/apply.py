@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from workspaces.fields import WorkspaceFields
+    from workspaces.services.change import Change
     from workspaces.stacks.file.types import DomainSpec, ServiceSpec, VolumeMount
     from workspaces.stacks.models import Stack
     from workspaces.stacks.sync.places import Places
