@@ -274,6 +274,9 @@ class PlanSerializer(LossSerializer):
     )
     changes = FieldChangeSerializer(many=True)
     downtime = serializers.ChoiceField(choices=["none", "brief"])
+    notes = serializers.ListField(
+        child=serializers.CharField(), help_text="What else is to be known, as sentences."
+    )
 
 
 class EventSerializer(serializers.Serializer[Any]):
