@@ -4,9 +4,9 @@ import { bytes } from "./amounts.js";
 import { icon } from "./icons.js";
 
 const WHY = {
-  removed: "removed: the file has no such service any more",
-  newer_image: "its image is newer in the registry",
-  pulled_again: "only if its image has moved",
+  removed: "Removed: the file has no such service any more.",
+  newer_image: "The registry has a newer image.",
+  pulled_again: "Only if its image has moved.",
 };
 const UNKNOWN = "What its container wrote outside its volumes is not known.";
 
@@ -48,11 +48,11 @@ export function lossRows(items) {
     const item = document.createElement("li");
     item.className = "loss-workspace";
     const largest = loss.writable_layer?.paths[0];
-    const about = [WHY[why], largest ? `largest: ${largest.path}` : loss.writable_layer_reason];
+    const about = [WHY[why], largest ? `Largest: ${largest.path}` : loss.writable_layer_reason];
     item.append(
       text("strong", name),
       text("span", amountOf(loss) || "not known", "loss-size"),
-      text("span", about.filter(Boolean).join("; "), "loss-more muted"),
+      text("span", about.filter(Boolean).join(" "), "loss-more muted"),
     );
     list.append(item);
   }

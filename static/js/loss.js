@@ -108,7 +108,7 @@ function hint(items, kept) {
   }
   return kept.length === items.length
     ? `${volumes} A snapshot keeps these files as an image.`
-    : `${volumes} A snapshot keeps the files of ${kept.length} of them as images.`;
+    : `${volumes} A snapshot keeps the files of ${kept.length} of them.`;
 }
 
 function progressOf(kept, done) {

@@ -38,7 +38,7 @@ def test_a_deploy_of_a_stack_tells_which_services_lose_files(
     dialog = question(page, f"Deploy {stack['name']}?")
     expect(dialog.get_by_role("listitem")).to_have_count(2)
     expect(dialog).to_contain_text("web3 MiB in 34 files")
-    expect(dialog).to_contain_text("only if its image has moved; What its container wrote is not")
+    expect(dialog).to_contain_text("Only if its image has moved. What its container wrote is not")
     assert serious_violations(page, within="dialog[open]") == []
     if KEEP_PICTURES:
         save_screenshot(page, "lost-files-stack", whole=False)

@@ -285,6 +285,9 @@ class PlanSerializer(LossSerializer):
     downtime_reason = serializers.CharField(
         allow_blank=True, help_text="Why a replace can't do without downtime."
     )
+    notes = serializers.ListField(
+        child=serializers.CharField(), help_text="What else is to be known, as sentences."
+    )
 
 
 class EventSerializer(serializers.Serializer[Any]):
