@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 
 from agent.diff.chains import Chain, Parts, attempt_of
 from agent.diff.container import network_alias
-from agent.diff.current import (
-    can_never_start,
-    changes_of,
-    containers_of,
-    is_made_for,
-    was_edited,
-)
+from agent.diff.current import changes_of, containers_of, is_made_for, was_edited
 from agent.diff.in_place import in_place, limits_to_lift, run_state
 from agent.diff.names import rename
+from agent.diff.never_started import can_never_start
 from agent.diff.replaces import replace_briefly, replace_without_downtime, take_over
 from agent.diff.snapshots import interrupted_commits
 from agent.diff.status import (
