@@ -321,7 +321,7 @@ class WorkspaceDiff:
             shared_volumes=workspace.shared_volumes,
         )
         ready = self._ready_to_start(workspace, spares, parts)
-        if ready and not (beside and main.is_up):
+        if ready and not beside:
             chain = replace(chain, cause="finishing an interrupted replace")
             take_over(chain, Ref(id=ready.id), main)
             return
