@@ -473,14 +473,14 @@ def restore_of_a_snapshot(scene: Gained) -> None:
 def sync_of_a_stack(scene: Gained) -> None:
     """Its two ways to write a service: changed, and tried again."""
     current = workspace_get(scene.workspace.pk)
-    for door in (
-        lambda: change_prepare(
-            actor=scene.mia, workspace=current, fields=replace(fields_of(current), command=("x",))
-        ),
+    other = replace(fields_of(current), command=("x",))
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: change_prepare(actor=scene.mia, workspace=current, fields=other),
         lambda: change_retry(current),
-    ):
+    )
+    for way in ways:
         with pytest.raises(ApplicationError) as refusal:
-            door()
+            way()
         assert " may " in refusal.value.message
 
 
