@@ -295,9 +295,10 @@ class WorkspaceDiff:
         main: ObservedContainer,
         spares: tuple[ObservedContainer, ...],
     ) -> None:
-        """What a replace has begun goes, and the old container runs again."""
+        """What a replace has begun goes, and the old container runs again, under its name."""
         cleared = self._remove_spares(workspace, spares)
-        run_state(self._chain(workspace, ""), main, after=cleared)
+        chain = self._chain(workspace, "")
+        run_state(chain, main, after=(*cleared, *rename(chain, main)))
 
     def _replace(
         self,

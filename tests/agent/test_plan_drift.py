@@ -283,3 +283,14 @@ def test_a_restart_policy_changed_by_hand_is_put_back_in_place(bench: Bench) -> 
     found = bench.runtime.named("trailer-web")
     assert found is not None
     assert found.restart_policy == "unless-stopped"
+
+
+def test_after_a_replace_that_failed_the_old_container_keeps_its_name(bench: Bench) -> None:
+    desired = deployed(bench)
+    by_hand(bench.runtime, nano_cpus=250_000_000)
+    bench.runtime.failing["start_container"] = 1
+    bench.cycle(desired)
+    bench.runtime.failing.clear()
+    by_hand(bench.runtime, name="x1")
+    bench.settle(desired)
+    assert bench.runtime.named("trailer-web") is not None
