@@ -12,23 +12,23 @@ from django.db import migrations, models
 from django.db.models import Q
 
 
-def spare_what_is_there(apps: Any, schema_editor: Any) -> None:
+def judge_what_is_held(apps: Any, schema_editor: Any) -> None:
     del schema_editor
     capabilities = apps.get_model("access", "HostCapability").objects
     for name, capability in (("Volume", "bind"), ("Network", "addresses")):
         rows = apps.get_model("hosts", name).objects
         judged = rows.filter(kind="bind") if name == "Volume" else rows.all()
-        spared = []
+        held = []
         for row in judged.select_related("owner").iterator():
             groups = list(row.owner.groups.values_list("pk", flat=True))
-            held = capabilities.filter(
+            found = capabilities.filter(
                 Q(user=row.owner_id) | Q(group__in=groups),
                 host_id=row.host_id,
                 capability=capability,
             )
-            if not row.owner.is_superuser and not held.exists():
-                spared.append(row.pk)
-        rows.filter(pk__in=spared).update(rests_on_capability=False)
+            if row.owner.is_superuser or found.exists():
+                held.append(row.pk)
+        rows.filter(pk__in=held).update(rests_on_capability=True)
 
 
 class Migration(migrations.Migration):
@@ -43,10 +43,10 @@ class Migration(migrations.Migration):
             "hostdocument", "until", models.DateTimeField(db_index=True, null=True)
         ),
         migrations.AddField(
-            "volume", "rests_on_capability", models.BooleanField(default=True, editable=False)
+            "volume", "rests_on_capability", models.BooleanField(default=False, editable=False)
         ),
         migrations.AddField(
-            "network", "rests_on_capability", models.BooleanField(default=True, editable=False)
+            "network", "rests_on_capability", models.BooleanField(default=False, editable=False)
         ),
-        migrations.RunPython(spare_what_is_there, migrations.RunPython.noop),
+        migrations.RunPython(judge_what_is_held, migrations.RunPython.noop),
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 
-from hosts.models import Host, HostDocument, Network, Volume
+from hosts.models import Host, HostDocument, Volume
 from tests.factories import (
     api_client,
     make_bind,
@@ -34,7 +34,7 @@ def upgrade() -> None:
     Workspace.objects.update(image_by=None, privileged_by=None, placed_by=None)
     Mount.objects.update(attached_by=None)
     NetworkAttachment.objects.all().delete()
-    _HOSTS.spare_what_is_there(apps, None)
+    _HOSTS.judge_what_is_held(apps, None)
     _WORKSPACES.note(apps, None)
 
 
@@ -74,11 +74,7 @@ def test_what_an_owner_may_use_counts_as_the_owners_and_the_rest_as_an_administr
 def test_folders_and_addresses_from_before_are_not_judged_until_handed_over(scene: Scene) -> None:
     bind = make_bind(scene.host, scene.owner, name="srv")
     network = make_network(scene.host, scene.owner, "office", subnet="10.9.0.0/24")
-    Volume.objects.update(rests_on_capability=False)
-    Network.objects.update(rests_on_capability=False)
     scene.create(mounts=mount(bind), networks=[str(network.pk)])
-    Volume.objects.update(rests_on_capability=True)
-    Network.objects.update(rests_on_capability=True)
     upgrade()
     assert blocked(scene) == {"box": ""}
     make_capability(scene.host, scene.stranger, Capability.BIND)
