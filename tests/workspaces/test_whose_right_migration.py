@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from tests.workspaces.scene import Scene
 
-_WORKSPACES = importlib.import_module("workspaces.migrations.0007_by_whose_right")
-_HOSTS = importlib.import_module("hosts.migrations.0016_document_ends")
+_WORKSPACES = importlib.import_module("workspaces.migrations.0008_by_whose_right")
+_HOSTS = importlib.import_module("hosts.migrations.0018_document_ends")
 
 
 def upgrade() -> None:
