@@ -214,6 +214,7 @@ def test_a_cancel_that_comes_after_the_end_changes_nothing(
 
 
 def shipper(server: FakeServer) -> LogShipper:
+    server.epoch = 1
     return LogShipper(HttpServer(server.url, token=TOKEN), "b", epoch=lambda: 1)
 
 
