@@ -202,7 +202,9 @@ def test_many_short_lines_of_large_secrets_cost_little() -> None:
 
     def costs(lines: int) -> tuple[int, int]:
         """Of the making, and of looking through a text of 66,000 characters."""
-        secrets, written, outputs = [key(n, lines) for n in range(20)], [], []
+        secrets = [key(number, lines) for number in range(20)]
+        written: list[str] = []
+        outputs: list[MaskedOutput] = []
         text = "nothing of it, only a long text. " * 2000 + "\n> 013000123 <\n"
         made = lines_run(lambda: outputs.append(MaskedOutput(written.append, secrets)))
         looked = lines_run(lambda: outputs[0].write(text))
