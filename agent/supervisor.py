@@ -356,8 +356,9 @@ class Supervisor:
     def _rejected(self, why: str) -> None:
         self.cycles.tell_failure(AgentError(why), trigger="state", started_at=clock.timestamp())
 
-    def _engine_connected(self) -> None:
-        self.parts.failures.engine_is_back()
+    def _engine_connected(self, returned: bool) -> None:
+        if returned:
+            self.parts.failures.engine_is_back()
         if self.guard is not None and self._was_engine_lost:
             self.guard.engine_returned()
         if self._was_engine_lost:

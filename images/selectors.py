@@ -39,7 +39,7 @@ def newest_build(image: Image) -> Build | None:
 def builds_of(*, actor: Actor, image: Image) -> QuerySet[Build]:
     """Newest first."""
     policy.require(actor, "image.source", image)
-    return image.builds.select_related("actor").order_by("-number")
+    return image.builds.select_related("actor", "image__host").order_by("-number")
 
 
 def with_current_build(images: QuerySet[Image]) -> QuerySet[Image]:

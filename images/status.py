@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from images.models import Image, Registry, RegistryTest
 
+_NEEDS_ITS_HOST = frozenset({"build", "check"})
+
 BADGES = {
     BuildStatus.PENDING: Badge("pending", "Pending", "blue", busy=True, actions=("cancel",)),
     BuildStatus.BUILDING: Badge("building", "Building", "blue", busy=True, actions=("cancel",)),
@@ -29,13 +31,17 @@ def image_badge(status: str) -> Badge:
 
 
 def image_badge_of(image: Image) -> Badge:
-    """With the actions that this very image offers, not only its status."""
+    """With the actions that this very image offers, not only its status. Needs `image.host`
+    loaded."""
     badge = image_badge(image.status)
     actions = list(badge.actions)
     if image.kind == ImageKind.SNAPSHOT and image.status == BuildStatus.FINISHED:
         actions.remove("build")
     if not check_refusal(image):
         actions.append("check")
+    if not image.host.enabled:
+        # Nothing comes of these there until somebody enables it.
+        actions = [action for action in actions if action not in _NEEDS_ITS_HOST]
     return replace(badge, actions=tuple(actions))
 
 

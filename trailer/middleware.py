@@ -32,7 +32,7 @@ _RELAXED_POLICY = (
     "frame-ancestors 'none'; base-uri 'self'; form-action 'self'"
 )
 _RELAXED_PATH = "/admin/"
-_API_PATH = "/api/v1/"
+_API_PATH = "/api/"
 
 
 def url_origins() -> str:

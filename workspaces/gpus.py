@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agent.protocol.counting import counted
 from trailer.errors import Invalid
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ def _by_count(
 ) -> tuple[str, ...]:
     if wish.count > len(cards):
         raise Invalid.field(
-            "gpus.count", f"The host {host_name} has {len(cards)} GPUs, fewer than {wish.count}."
+            "gpus.count",
+            f"The host {host_name} has {counted(len(cards), 'GPU')}, fewer than {wish.count}.",
         )
     free = [card for card in cards if card.id not in holders]
     if wish.count > len(free):
@@ -120,7 +122,7 @@ def _by_count(
         )
         raise Invalid.field(
             "gpus.count",
-            f"The host {host_name} has {len(free)} of {len(cards)} GPUs free: {taken}. "
+            f"The host {host_name} has {len(free)} of {counted(len(cards), 'GPU')} free: {taken}. "
             "Stop one of them first.",
         )
     free.sort(key=lambda card: (card.id not in before, card.index, card.id))

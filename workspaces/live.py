@@ -183,7 +183,9 @@ def _images(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:
     rows = (
         Image.objects.visible_to(actor).with_role(actor).select_related("host").filter(pk__in=ids)
     )
-    return [_for(actor, row, image_state(row, image_message(actor, row), now)) for row in rows]
+    return [
+        _for(actor, row, image_state(row, image_message(actor, row, now), now)) for row in rows
+    ]
 
 
 def _networks(actor: Actor, ids: list[UUID], now: datetime) -> list[State]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from agent.protocol.counting import counted
+
 if TYPE_CHECKING:
     from agent.observed import ObservedContainer
 
@@ -45,7 +47,7 @@ class Trial:
             return Verdict(problem=f"The new container keeps ending, {times} so far.")
         if self.steady is None or container.health:
             if now - self.began >= self.timeout:
-                seconds = f"{self.timeout:g} seconds"
+                seconds = counted(self.timeout, "second")
                 return Verdict(problem=f"The new container was not healthy within {seconds}.")
             return Verdict()
         return self._judge_unchecked(container, self.steady, now=now)
@@ -59,5 +61,7 @@ class Trial:
         if container.state == "running" and now - self._running_since >= steady:
             return Verdict(is_up=True)
         if now - self.began >= self.timeout + steady:
-            return Verdict(problem=f"The new container did not stay up for {steady:g} seconds.")
+            return Verdict(
+                problem=f"The new container did not stay up for {counted(steady, 'second')}."
+            )
         return Verdict()

@@ -8,6 +8,7 @@ from agent.diff.stored import read_stored
 from agent.diff.view import View, object_key
 from agent.plan import PlanBuilder, TombstoneFinding
 from agent.protocol import naming
+from agent.protocol.counting import counted
 from agent.steps import (
     IMAGE,
     NETWORK,
@@ -92,10 +93,11 @@ class Removals:
             return knows.hold_removals
         gone = _count(self._vanished)
         total = _count(self._view.owned_containers)
+        all_of_them = counted(total, "container")
         latched = not knows.latched.isdisjoint(self._vanished)
         if latched or (gone > 3 and gone * 2 > total):
             return (
-                f"{gone} of {total} containers vanished from the state document without an order "
+                f"{gone} of {all_of_them} vanished from the state document without an order "
                 "to remove them. Nothing was removed; confirm the host's state on the server."
             )
         return ""

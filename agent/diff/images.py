@@ -127,13 +127,7 @@ def _diff_image(view: View, plan: PlanBuilder, image: DesiredImage) -> None:
     build, record = image.build, build_record(view, image)
     running = view.knows.running_builds.get(image.id)
     if running is not None:
-        if running and (build is None or build.id != running):
-            cancel_build(view, plan, image.id, running, name=image.name, cause=_OVERTAKEN)
-        elif running and build and build.cancel:
-            cancel_build(view, plan, image.id, build.id, name=image.name, cause=_CANCEL_REQUESTED)
-        elif running and image.kind == "snapshot" and not _has_source(view, image):
-            cause = "the workspace is gone"
-            cancel_build(view, plan, image.id, running, name=image.name, cause=cause)
+        _diff_running(view, plan, image, running)
         return
     if view.is_busy(object_key(IMAGE, image.id)):
         return
@@ -151,6 +145,22 @@ def _diff_image(view: View, plan: PlanBuilder, image: DesiredImage) -> None:
             _make(view, plan, image, build)
         return
     _settled_image(view, plan, image, record)
+
+
+def _diff_running(view: View, plan: PlanBuilder, image: DesiredImage, running: str) -> None:
+    """`running` is the id of the build at work, empty for a fetch without a build row."""
+    build, name = image.build, image.name
+    waiting = build and not build.cancel and not is_settled(build, build_record(view, image))
+    if build and build.id != running and waiting:
+        plan.findings.append(waits(image, build, "Waiting for the end of the one before."))
+    if not running:
+        return
+    if build is None or build.id != running:
+        cancel_build(view, plan, image.id, running, name=name, cause=_OVERTAKEN)
+    elif build.cancel:
+        cancel_build(view, plan, image.id, build.id, name=name, cause=_CANCEL_REQUESTED)
+    elif image.kind == "snapshot" and not _has_source(view, image):
+        cancel_build(view, plan, image.id, build.id, name=name, cause="the workspace is gone")
 
 
 def _settled_image(
@@ -200,7 +210,7 @@ def _has_source(view: View, image: DesiredImage) -> bool:
 
 def _make(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuild) -> None:
     if view.knows.disk_low:
-        plan.findings.append(waits_for_disk(view, image, build))
+        plan.findings.append(waits(image, build, view.knows.disk_low))
     elif image.kind == "pull":
         plan.add(_pull(view, image, build_id=build.id, cause=f"build {build.number} requested"))
     elif image.kind == "build":
@@ -298,8 +308,8 @@ def is_settled(build: DesiredBuild | None, record: BuildRecord) -> bool:
     return build is None or build.done or ended
 
 
-def waits_for_disk(view: View, image: DesiredImage, build: DesiredBuild) -> BuildFinding:
-    return _not_begun(image, build, "pending", view.knows.disk_low)
+def waits(image: DesiredImage, build: DesiredBuild, why: str) -> BuildFinding:
+    return _not_begun(image, build, "pending", why)
 
 
 def _not_begun(image: DesiredImage, build: DesiredBuild, status: str, why: str) -> BuildFinding:

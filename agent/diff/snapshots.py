@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.diff.current import containers_of
-from agent.diff.images import build_record, cancel_build, is_settled, waits_for_disk
+from agent.diff.images import build_record, cancel_build, is_settled, waits
 from agent.diff.stored import read_stored
 from agent.diff.view import View, object_key
 from agent.protocol import naming
@@ -55,6 +55,8 @@ def _diff(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuil
         return
     key = object_key(WORKSPACE, workspace.id)
     if view.is_busy(key) or any(node.step.key == key for node in plan.nodes):
+        why = f"Waiting for workspace {workspace.spec.name}, which is being changed."
+        plan.findings.append(waits(image, build, why))
         return
     main, _ = containers_of(view, workspace)
     paused = main is not None and main.state == "paused"
@@ -63,9 +65,11 @@ def _diff(view: View, plan: PlanBuilder, image: DesiredImage, build: DesiredBuil
             return
         if main and main.state == "running" and main.health == "starting":
             plan.recheck(1.0)
+            why = f"Waiting until workspace {workspace.spec.name} is healthy."
+            plan.findings.append(waits(image, build, why))
             return
         if view.knows.disk_low:
-            plan.findings.append(waits_for_disk(view, image, build))
+            plan.findings.append(waits(image, build, view.knows.disk_low))
             return
     plan.add(_step(view, image, build, workspace, main))
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from agent.plan import WorkspaceFinding
+from agent.protocol.counting import counted
 
 if TYPE_CHECKING:
     from agent.diff.view import View
@@ -131,9 +132,8 @@ def _crash_sentence(container: ObservedContainer) -> str:
     if container.state == "running":
         code = ""
     reason = " (out of memory)" if container.oom_killed else ""
-    times = (
-        f"restarted {container.restart_count} times" if container.restart_count else "restarting"
-    )
+    count = container.restart_count
+    times = f"restarted {counted(count, 'time')}" if count else "restarting"
     return with_tail(f"The container keeps exiting{code}{reason}, {times}.", container.log_tail)
 
 

@@ -21,12 +21,14 @@ SILENCE = 600.0
 
 
 class EngineListener:
+    """`on_connected` gets whether this is a return: False for a first try that succeeds."""
+
     def __init__(
         self,
         runtime: Runtime,
         *,
         on_event: Callable[[EngineEvent], None],
-        on_connected: Callable[[], None],
+        on_connected: Callable[[bool], None],
         on_lost: Callable[[str], None],
     ) -> None:
         self._runtime = runtime
@@ -36,6 +38,7 @@ class EngineListener:
         self._lock = threading.Lock()
         self._stream: Stream[EngineEvent] | None = None
         self._heard_at = clock.monotonic()
+        self._tries = 0
 
     def run(self, stop: threading.Event) -> None:
         watchdog = threading.Thread(
@@ -57,12 +60,13 @@ class EngineListener:
             stream.close()
 
     def _listen(self, backoff: Backoff) -> None:
+        self._tries += 1
         stream = self._runtime.events()
         with self._lock:
             self._stream = stream
         self._heard_at = clock.monotonic()
         # Whatever happened before this moment was missed.
-        self._on_connected()
+        self._on_connected(self._tries > 1)
         try:
             for event in stream:
                 backoff.reset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import NotFound
+from agent.protocol.counting import counted
 from agent.protocol.naming import LABEL_MANAGED
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class DockerDisk:
         count = sum(1 for row in raw.get("ImagesDeleted") or () if "Deleted" in row)
         if not count:
             return ""
-        return f"{count} layers of older builds removed, {_size(raw.get('SpaceReclaimed') or 0)}"
+        size = _size(raw.get("SpaceReclaimed") or 0)
+        return f"{counted(count, 'layer')} of older builds removed, {size}"
 
     def _prune_build_cache(self) -> str:
         """BuildKit keeps the steps of builds with secrets as long as nobody says otherwise."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent import clock
 from agent.errors import AgentError, EngineUnavailable
+from agent.protocol.counting import counted
 from agent.protocol.sessions import (
     ATTACH,
     BUSY,
@@ -218,11 +219,15 @@ class Sessions:
                 self._in_background(session.kill)
             elif session.channel is not None and now - session.started_at > self._longest:
                 hours = round(self._longest / 3600)
-                session.channel.close(_over(f"A terminal stays open for {hours} hours at most."))
+                session.channel.close(
+                    _over(f"A terminal stays open for {counted(hours, 'hour')} at most.")
+                )
         for channel in streams:
             if now - channel.active_at > self._idle:
                 minutes = round(self._idle / 60)
-                channel.close(_over(f"Nothing happened in this terminal for {minutes} minutes."))
+                channel.close(
+                    _over(f"Nothing happened in this terminal for {counted(minutes, 'minute')}.")
+                )
 
     def _sweep(self) -> None:
         """Processes that an agent left which was killed, or that could not be ended before."""

@@ -19,6 +19,7 @@ from agent.errors import (
 from agent.fetch.cancellation import Cancellation
 from agent.protocol import image_refs, naming
 from agent.protocol.bases import dockerfile_bases
+from agent.protocol.counting import counted
 from agent.protocol.remote_sources import BadSource, adds, arguments_of
 from agent.runtime.base_images import MissingBase, built_target
 from agent.runtime.dockerfile_sources import with_sources
@@ -168,9 +169,9 @@ class ImageWork(LongWork[PullImage | BuildImage]):
         if not self._reason and said_by_engine and isinstance(self.step, PullImage):
             message = pull_problem(self.ref, problem)
         if self._reason == "timeout":
-            message = f"Stopped after {self._timeout:g} seconds, the host's limit."
+            message = f"Stopped after {counted(self._timeout, 'second')}, the host's limit."
         elif self._reason == "idle":
-            message = f"Stopped because it printed nothing for {self._idle:g} seconds."
+            message = f"Stopped because it printed nothing for {counted(self._idle, 'second')}."
         elif self._reason:
             status, message = "cancelled", f"Cancelled: {self._reason}."
         return self._over(status, self._output.masked(message))

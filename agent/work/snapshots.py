@@ -12,6 +12,7 @@ from agent import clock
 from agent.engine_requests import CommitRequest
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound, StepFailed
 from agent.protocol import naming
+from agent.protocol.counting import counted
 from agent.steps import SnapshotImage
 from agent.work.detached import Detached
 from agent.work.long_work import LongWork
@@ -172,7 +173,8 @@ class SnapshotWork(LongWork[SnapshotImage]):
             if clock.monotonic() >= self._deadline:
                 self._wake_container()
                 raise StepFailed(
-                    f"The engine did not finish the snapshot within {self._timeout:g} seconds, "
+                    "The engine did not finish the snapshot within "
+                    f"{counted(self._timeout, 'second')}, "
                     "the host's limit."
                 )
             clock.sleep(_POLL)

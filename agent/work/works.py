@@ -46,6 +46,7 @@ _TIDY_FIRST = 3.0
 _TIDY_AFTERWARDS = 10.0
 # An engine that dies each time is not asked for ever.
 _MOST_TRIES = 3
+_IN_WORDS = {"build": "builds", "pull": "pulls", "snapshot": "snapshots"}
 
 
 class Works:
@@ -79,6 +80,8 @@ class Works:
         self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
         self._lanes = Lanes()
         self._lock = threading.Lock()
+        # One at a time says who waits: what has begun meanwhile would be told as waiting again.
+        self._turns = threading.Lock()
         self._running: dict[str, Work] = {}
         self._logs = BuildLogs(server, epoch=epoch)
         self._tries: dict[str, int] = {}
@@ -123,12 +126,14 @@ class Works:
         """Begin whatever may begin now; also after a setting changed or the disk got room."""
         if self._leaving:
             return
-        brake = self._disk.message()
-        places = self._target.settings().build_parallel
-        for work in self._lanes.take(places=places, urgent_only=bool(brake)):
-            self._pool.submit(self._run, work)
-        for work in self._lanes.waiting() if brake else ():
-            self._progress(_status(work.step, "pending", brake))
+        with self._turns:
+            brake = self._disk.message()
+            places = max(1, self._target.settings().build_parallel)
+            for work in self._lanes.take(places=places, urgent_only=bool(brake)):
+                self._pool.submit(self._run, work)
+            for work in self._lanes.waiting():
+                why = brake or _turn_sentence(work.lane, places)
+                self._progress(_status(work.step, "pending", why))
 
     def cancel(self, step: CancelBuild) -> None:
         with self._lock:
@@ -312,3 +317,8 @@ def _status(step: LongStep | CancelBuild, status: str, message: str) -> BuildSta
         status=status,
         message=message,
     )
+
+
+def _turn_sentence(lane: str, places: int) -> str:
+    most = f"one {lane}" if places == 1 else f"{places} {_IN_WORDS[lane]}"
+    return f"Waiting for its turn: this host does {most} at a time."

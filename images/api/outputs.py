@@ -18,7 +18,7 @@ from images.status import (
     registry_badge,
     registry_message,
 )
-from images.told import image_message
+from images.told import build_message, image_message, own_message
 from trailer import policy
 
 
@@ -123,7 +123,7 @@ class ImageOutput(serializers.ModelSerializer[Image]):
         hidden = {name: _SOURCE[name] for name in told["hidden_fields"]}
         if "message" in hidden:
             hidden["message"] = object_message(
-                image.host, image_message(self.context["request"].user, image)
+                image.host, image_message(self.context["request"].user, image, timezone.now())
             )
         return {**told, **hidden}
 
@@ -141,7 +141,7 @@ class ImageOutput(serializers.ModelSerializer[Image]):
         return image_badge(image.status).label
 
     def get_message(self, image: Image) -> str:
-        return object_message(image.host, image.message)
+        return object_message(image.host, own_message(image, timezone.now()))
 
     def get_fresh(self, image: Image) -> bool:
         return is_fresh(image.host, timezone.now())
@@ -176,6 +176,7 @@ class UnusedImagesOutput(serializers.Serializer[Any]):
 class BuildOutput(serializers.ModelSerializer[Build]):
     actor = serializers.CharField(source="actor.username", default=None, allow_null=True)
     status_label = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
     duration_s = serializers.SerializerMethodField(
         help_text="Seconds it took, or has taken so far; null before it began."
     )
@@ -191,6 +192,9 @@ class BuildOutput(serializers.ModelSerializer[Build]):
 
     def get_status_label(self, build: Build) -> str:
         return image_badge(build.status).label
+
+    def get_message(self, build: Build) -> str:
+        return build_message(build, timezone.now())
 
     def get_duration_s(self, build: Build) -> float | None:
         if build.started_at is None:

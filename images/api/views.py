@@ -177,7 +177,7 @@ class ImageViewSet(GrantsMixin, EvictMixin, TransferMixin, ResourceViewSet[Image
 
 
 class BuildViewSet(mixins.RetrieveModelMixin, viewsets.GenericViewSet[Build]):
-    queryset = Build.objects.select_related("actor")
+    queryset = Build.objects.select_related("actor", "image__host")
     serializer_class = outputs.BuildOutput
 
     def get_queryset(self) -> QuerySet[Build]:

@@ -139,6 +139,7 @@ def image_build(*, actor: Actor, image: Image, expected_revision: int | None = N
         check_revision(current.revision, expected_revision)
         if not current.enabled:
             raise Conflict(f"Image {current.name} is disabled. Enable it first.")
+        _check_host(current)
         build = newest_build(current)
         if build is not None and build.status in UNDER_WAY:
             raise Conflict(
@@ -179,6 +180,7 @@ def image_check(*, actor: Actor, image: Image, expected_revision: int | None = N
     with transaction.atomic():
         current = _locked(image)
         check_revision(current.revision, expected_revision)
+        _check_host(current)
         if reason := check_refusal(current):
             raise Conflict(reason, code="not_watched")
         checks_request(current.host_id, [current.pk])
@@ -210,6 +212,16 @@ def image_delete(*, actor: Actor, image: Image, expected_revision: int | None = 
         # The last lines of a build may arrive at this moment: those wait, and find no build.
         list(current.builds.select_for_update().values_list("pk"))
         current.delete()
+
+
+def _check_host(image: Image) -> None:
+    """What is only created or edited waits for its host, and says so; what is asked for by itself
+    is not to wait for somebody to enable it."""
+    if not image.host.enabled:
+        raise Conflict(
+            f"Host {image.host.name} is disabled, so nothing is done there. Enable it first.",
+            code="host_disabled",
+        )
 
 
 def _locked(image: Image) -> Image:

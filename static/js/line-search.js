@@ -129,7 +129,7 @@ export class LineSearch {
 
   #say() {
     const found = this.#found.length.toLocaleString("en");
-    const place = this.#at >= 0 ? `${(this.#at + 1).toLocaleString("en")} of ${found}` : `${found} lines`;
+    const place = this.#at >= 0 ? `${(this.#at + 1).toLocaleString("en")} of ${found}` : `${found} ${this.#found.length === 1 ? "line" : "lines"}`;
     const searching = this.#next < this.#store.ended;
     this.#count.textContent = !this.#query
       ? ""

@@ -184,6 +184,8 @@ class FakeServer:
             if path == "/heartbeat":
                 return self._heartbeat(body)
             if path.startswith("/builds/"):
+                if int(headers["Trailer-Epoch"]) != self.epoch:
+                    return _problem(409, "superseded")
                 return self._log(path.split("/")[2], int(parse_qs(parts.query)["offset"][0]), body)
         return _problem(404, "not_found")
 

@@ -145,9 +145,10 @@ def test_an_error_is_told_without_the_layers_it_came_through(said: str, told: st
 @pytest.mark.parametrize("begin", ["executor failed running [", 'process "', "]: exit code: "])
 def test_a_long_error_is_read_at_once(begin: str) -> None:
     said = begin * (1_000_000 // len(begin))
-    started = time.monotonic()
+    started = time.thread_time()
     assert plain_error(said) == said.strip()
-    assert time.monotonic() - started < 1
+    # Of this thread's own time: backtracking takes minutes of it.
+    assert time.thread_time() - started < 1
 
 
 def test_no_secret_lies_across_two_pieces_of_a_long_line() -> None:

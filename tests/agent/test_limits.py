@@ -112,6 +112,27 @@ def test_a_build_that_waits_for_its_turn_is_cancelled_at_once(
     assert runtime.mutations.count("build_image") == 1
 
 
+def test_builds_that_wait_for_their_turn_say_so_until_they_begin(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.endless_builds = True
+    limit(fake_server, build_parallel=1)
+    fake_server.desire(images=(build("b0"), build("b1"), build("b2")))
+    launch()
+
+    def told() -> set[tuple[str, str]]:
+        known = [fake_server.build(f"b-b{n}") for n in range(3)]
+        return {(b.status, b.message) for b in known if b}
+
+    one = "Waiting for its turn: this host does one build at a time."
+    eventually(lambda: told() == {("building", ""), ("pending", one)}, 10)
+    limit(fake_server, build_parallel=2)
+    two = "Waiting for its turn: this host does 2 builds at a time."
+    eventually(lambda: told() == {("building", ""), ("pending", two)}, 10)
+    limit(fake_server, build_parallel=3)
+    eventually(lambda: told() == {("building", "")}, 10)
+
+
 def test_a_raised_limit_lets_the_next_one_begin(
     fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
 ) -> None:
@@ -214,6 +235,7 @@ def test_a_cancel_that_comes_after_the_end_changes_nothing(
 
 
 def shipper(server: FakeServer) -> LogShipper:
+    server.epoch = 1
     return LogShipper(HttpServer(server.url, token=TOKEN), "b", epoch=lambda: 1)
 
 

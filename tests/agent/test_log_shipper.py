@@ -8,6 +8,7 @@ from tests.ground.wait import eventually
 
 
 def shipper(server: FakeServer) -> LogShipper:
+    server.epoch = 1
     return LogShipper(HttpServer(server.url, token=TOKEN), "b", epoch=lambda: 1)
 
 

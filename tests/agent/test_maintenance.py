@@ -154,12 +154,12 @@ def pruned(engine: Any) -> str:
 def test_build_cache_that_was_not_used_for_a_week_goes_with_the_layers_of_older_builds() -> None:
     engine = Pruned()
     assert pruned(engine) == (
-        "1 layers of older builds removed, 1.5 kB, build cache unused for 7 days removed, 2.0 MB"
+        "1 layer of older builds removed, 1.5 kB, build cache unused for 7 days removed, 2.0 MB"
     )
     assert engine.asked[1] == {"until": "168h"}
 
 
 @pytest.mark.parametrize("engine", [Pruned(api_version="1.38"), Pruned(has_buildkit=False)])
 def test_an_engine_without_such_a_cache_is_not_asked_for_it(engine: Pruned) -> None:
-    assert pruned(engine) == "1 layers of older builds removed, 1.5 kB"
+    assert pruned(engine) == "1 layer of older builds removed, 1.5 kB"
     assert len(engine.asked) == 1

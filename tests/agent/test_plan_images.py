@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.diff.view import BuildRecord
-from agent.plan import ImageFinding, Plan, WorkspaceFinding
+from agent.plan import BuildFinding, ImageFinding, Plan, WorkspaceFinding
 from agent.protocol.state import BuildFile, DesiredBuild, HostSettings, RegistryCredential
 from agent.steps import BuildImage, PullImage
 from tests.agent.bench import Bench
@@ -92,6 +92,22 @@ def test_a_newer_build_ends_the_older_one_first(bench: Bench) -> None:
     running = {"running_builds": {"i-app": "b-1"}, "busy": frozenset({"image:i-app"})}
     plan = bench.plan(document(images=(newer,)), **running)
     assert plan.render() == "1. cancel_build 'app': a newer build waits"
+    waits = BuildFinding(
+        image_id="i-app",
+        build_id="b-2",
+        status="pending",
+        message="Waiting for the end of the one before.",
+    )
+    assert waits in plan.findings
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_build_waits_for_a_fetch_of_its_image_and_says_so(bench: Bench, done: bool) -> None:
+    fetched = app(build=DesiredBuild(id="b-2", number=2, done=done))
+    plan = bench.plan(document(images=(fetched,)), running_builds={"i-app": ""})
+    told = [finding.message for finding in plan.findings if isinstance(finding, BuildFinding)]
+    assert told == ([] if done else ["Waiting for the end of the one before."])
+    assert plan.nodes == ()
 
 
 def test_the_build_of_a_deleted_image_is_ended(bench: Bench) -> None:

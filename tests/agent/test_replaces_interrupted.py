@@ -120,3 +120,15 @@ def test_a_stopped_workspace_keeps_no_replacement(bench: Bench) -> None:
     interrupted(bench, after="start_container")
     bench.settle(host(workspace(mounts=(DATA,), revision=3, desired_state="stopped")))
     assert [c.state for c in bench.runtime.containers.values()] == ["exited"]
+
+
+def test_the_old_container_of_a_failed_replace_gets_its_name_back(bench: Bench) -> None:
+    old = deployed(bench)
+    desired = host(workspace())
+    by_hand(bench, old.id, nano_cpus=250_000_000)
+    bench.runtime.failing["start_container"] = 1
+    assert "limits were changed outside Trailer" in bench.cycle(desired).render()
+    by_hand(bench, old.id, name="x1")
+    assert "renamed outside Trailer [name]" in bench.cycle(desired).render()
+    assert (named(bench).id, named(bench).state) == (old.id, "running")
+    assert bench.cycle(desired).nodes == ()

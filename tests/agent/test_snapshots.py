@@ -8,7 +8,7 @@ import pytest
 
 from agent.diff.view import BuildRecord
 from agent.observed import ObservedContainer, ObservedImage
-from agent.plan import Plan
+from agent.plan import BuildFinding, Plan
 from agent.protocol import naming
 from agent.protocol.spec import HealthCheckSpec
 from agent.protocol.state import DesiredBuild, DesiredImage, HostSettings, HostState
@@ -47,6 +47,12 @@ def verbs(plan: Plan) -> list[str]:
     return [node.step.verb for node in plan.nodes]
 
 
+def waiting(plan: Plan) -> list[str]:
+    found = [finding for finding in plan.findings if isinstance(finding, BuildFinding)]
+    assert {finding.status for finding in found} <= {"pending"}
+    return [finding.message for finding in found]
+
+
 # --- plans ---
 
 
@@ -77,6 +83,7 @@ def test_a_workspace_that_is_being_changed_is_not_committed_in_that_plan(bench: 
     plan = bench.plan(host(env={"A": "1"}, revision=2))
     assert "snapshot_image" not in verbs(plan)
     assert "create_container" in verbs(plan)
+    assert waiting(plan) == ["Waiting for workspace web, which is being changed."]
 
 
 @pytest.mark.parametrize("busy", ["workspace:w-web", "image:i-snap"])
@@ -92,6 +99,7 @@ def test_one_that_waits_for_its_health_check_is_committed_later(bench: Bench) ->
     plan = bench.plan(host(health_check=check))
     assert plan.nodes == ()
     assert plan.recheck_after == 1.0
+    assert waiting(plan) == ["Waiting until workspace web is healthy."]
     bench.runtime.containers[container.id] = replace(container, health="healthy")
     assert verbs(bench.plan(host(health_check=check))) == ["snapshot_image"]
 

@@ -109,6 +109,7 @@ def test_a_cancel_while_no_agent_ran_wakes_the_container_and_leaves_no_image(
     runtime.commits = "held"
     agent = begin(fake_server, launch)
     reaches(fake_server, "snapshotting")
+    eventually(lambda: b"Committing" in fake_server.book.logs.get("b-snap", b""))
     agent.stop()
     fake_server.desire(images=(image(), snap(cancel=True)), workspaces=(workspace(),))
     second = launch()

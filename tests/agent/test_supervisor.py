@@ -1,10 +1,14 @@
 """The agent as a whole: documents, settings, reports, and a server or engine in trouble."""
 
+import threading
+
 import msgspec
 import pytest
 
+from agent.protocol.session import EngineInfo
 from agent.protocol.state import HostSettings
 from agent.runtime.fake import FakeRuntime
+from agent.runtime.fake_streams import FakeEvents
 from agent.supervisor import EXIT_SUPERSEDED
 from tests.agent.documents import image, tombstone, workspace
 from tests.agent.fake_server import FakeServer
@@ -158,6 +162,50 @@ def test_a_failing_workspace_backs_off_until_it_is_edited(
     assert runtime.mutations == []
     fake_server.desire(images=(image(),), workspaces=(workspace(revision=2),))
     reaches(fake_server, "running", revision=2)
+
+
+def test_a_first_connection_to_the_event_stream_ends_no_back_off(
+    fake_server: FakeServer,
+    runtime: FakeRuntime,
+    launch: Launch,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect, introduce = runtime.events, runtime.info
+    may_connect, connected = threading.Event(), threading.Event()
+
+    def late() -> FakeEvents:
+        may_connect.wait(10)
+        return connect()
+
+    def asked() -> EngineInfo:
+        # The agent asks once it is connected.
+        if may_connect.is_set():
+            connected.set()
+        return introduce()
+
+    monkeypatch.setattr(runtime, "events", late)
+    monkeypatch.setattr(runtime, "info", asked)
+    runtime.failing["start_container"] = 1
+    fake_server.desire(images=(image(),), workspaces=(workspace(),))
+    agent = launch()
+    reaches(fake_server, "error")
+    failures = agent.supervisor.parts.failures
+    assert failures.next_due()
+    may_connect.set()
+    assert connected.wait(10)
+    assert failures.next_due()
+
+
+def test_an_event_stream_that_was_away_ends_every_back_off(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    runtime.failing["start_container"] = 1
+    fake_server.desire(images=(image(),), workspaces=(workspace(),))
+    agent = launch()
+    reaches(fake_server, "error")
+    assert agent.supervisor.parts.failures.next_due()
+    agent.supervisor.engine.close()
+    reaches(fake_server, "running")
 
 
 def test_a_new_session_is_told_everything_again(

@@ -181,7 +181,7 @@ def test_the_command_says_what_it_found(capsys: pytest.CaptureFixture[str]) -> N
     row = make_sealed(4)[3]
     call_command("verify_audit")
     said = capsys.readouterr().out
-    assert "All 4 rows up to" in said
+    assert ", 4 rows: all as sealed." in said
     assert AuditSeal.objects.get().head in said
     superuser("UPDATE audit_auditentry SET outcome = 'x' WHERE id = %s", stored_id(row.id))
     with pytest.raises(CommandError, match="not as it was sealed"):

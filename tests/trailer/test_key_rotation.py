@@ -108,7 +108,7 @@ def test_the_command_makes_a_key_then_writes_anew(settings: Any, tmp_path: Path)
     assert (tmp_path / "fernet.keys").stat().st_mode & 0o077 == 0
     settings.TRAILER_SECRET_KEYS = after
     call_command("rotate_secrets", stdout=out)
-    assert "1 secrets were written anew" in out.getvalue()
+    assert "1 secret written anew" in out.getvalue()
     assert AuditEntry.objects.filter(action="secret.rotate").exists()
 
 

@@ -190,12 +190,32 @@ def test_a_browser_that_asks_the_address_itself_for_an_icon_gets_it() -> None:
     assert (answer.status_code, answer["Location"]) == (302, "/static/img/favicon.svg")
 
 
-@pytest.mark.parametrize("path", ["/api/v1/workspaces/", "/api/v1/nothing/", "/api/v1/tokens/"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/workspaces/",
+        "/api/v1/nothing/",
+        "/api/v1/tokens/",
+        "/api/v1/schema/",
+        "/api/agent/v1/state",
+        "/api/agent/v1/nothing",
+        "/api/nothing",
+    ],
+)
 def test_no_cache_keeps_an_answer_of_the_api(admin: User, path: str) -> None:
     client = Client()
     for _ in range(2):
         assert client.get(path)["Cache-Control"] == "no-store"
         client.force_login(admin)
+
+
+def test_no_cache_keeps_a_refusal_before_the_api_is_reached() -> None:
+    wrong_host = Client().get("/api/v1/workspaces/", headers={"Host": "evil.example"})
+    too_many = Client().post("/api/v1/workspaces/", {f"f{n}": "" for n in range(2000)})
+    assert wrong_host.status_code == 400
+    for answer in (wrong_host, too_many):
+        assert 400 <= answer.status_code < 500
+        assert answer["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/workspaces/", "/healthz", "/nothing", "/admin/"])

@@ -107,7 +107,8 @@ def test_a_new_session_fences_off_the_older_agent(agent: AgentClient) -> None:
     etag = etag_of(agent.get_state())
     opened = agent.post("session", {"agent_version": "0.1.0", "protocol": 1})
     assert opened.json()["epoch"] == agent.epoch + 1
-    for answer in (agent.get_state(), agent.get_state(etag), agent.report()):
+    late = agent.post(f"builds/{uuid.uuid4()}/log?offset=0", b"a late line")
+    for answer in (agent.get_state(), agent.get_state(etag), agent.report(), late):
         assert (answer.status_code, answer.json()["code"]) == (409, "superseded")
     agent.epoch += 1
     assert agent.get_state().status_code == 200

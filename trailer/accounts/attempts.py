@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.core.cache import cache
 
+from agent.protocol import counting
 from trailer.errors import Throttled
 from trailer.secrets import digest
 
@@ -38,7 +39,8 @@ class Attempts:
                 since = cache.get(f"{key}:since", now)
                 wait = max(1, int(since + _WINDOW - now) + 1)
                 raise Throttled(
-                    f"Too many {self._noun}. Try again in {wait} seconds.", retry_after=wait
+                    f"Too many {self._noun}. Try again in {counting.counted(wait, 'second')}.",
+                    retry_after=wait,
                 )
 
     def forget(self) -> None:
@@ -71,8 +73,8 @@ class SpreadAttempts:
         if not cache.add(turn, time.time() + pause, timeout=pause):
             wait = max(1, int(cache.get(turn, 0) - time.time()) + 1)
             raise Throttled(
-                f"Too many failed sign-ins for this name. Try again in {wait} seconds, or from "
-                "where you signed in before.",
+                "Too many failed sign-ins for this name. Try again in "
+                f"{counting.counted(wait, 'second')}, or from where you signed in before.",
                 retry_after=wait,
             )
 

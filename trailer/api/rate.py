@@ -11,6 +11,7 @@ from typing import Final
 
 from django.conf import settings
 
+from agent.protocol import counting
 from trailer.accounts.attempts import counted
 from trailer.errors import Throttled
 
@@ -26,8 +27,9 @@ def rate_check(token: str) -> None:
     asked = counted(f"rate:{token}:{int(window)}", 2 * _WINDOW)
     if asked > settings.TRAILER_API_RATE * _WINDOW:
         wait = int(_WINDOW - passed) + 1
+        most = counting.counted(settings.TRAILER_API_RATE, "time")
         raise Throttled(
-            f"This token asks more than {settings.TRAILER_API_RATE} times a second. "
-            f"Try again in {wait} seconds.",
+            f"This token asks more than {most} a second. "
+            f"Try again in {counting.counted(wait, 'second')}.",
             retry_after=wait,
         )

@@ -66,7 +66,7 @@ def message_of(obj: Shown, actor: Actor) -> str:
         return host_message(obj)
     if isinstance(obj, Registry):
         return registry_message(obj, timezone.now())
-    own = image_message(actor, obj) if isinstance(obj, Image) else obj.message
+    own = image_message(actor, obj, timezone.now()) if isinstance(obj, Image) else obj.message
     return object_message(obj.host, own)
 
 

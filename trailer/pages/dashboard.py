@@ -142,8 +142,12 @@ def _troubles(user: User, hosts: list[Host]) -> list[Trouble]:
     found += _failures(volumes, "Volume", "It could not be made.")
     found += _failures(stacks, "Stack", "Its last sync has failed.")
     found += _failures(failed, "Workspace", "It has failed.")
+    now = timezone.now()
     found += _failures(
-        images, "Image", "Its build has failed.", lambda image: image_message(user, image)
+        images,
+        "Image",
+        "Its build has failed.",
+        lambda image: image_message(user, image, now),
     )
     return found
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from images.models import Build, Image
     from trailer.pages.badges import State
     from trailer.pages.navigation import Link
+    from trailer.policy import Actor
     from workspaces.models import Port, Url
 
 register = template.Library()
@@ -42,6 +43,12 @@ def badge(obj: Shown) -> dict[str, Any]:
 def message(context: Context, obj: Shown) -> dict[str, Any]:
     told = message_of(obj, context["request"].user)
     return {"resource": resource_of(obj), "message": told}
+
+
+@register.filter
+def told(obj: Shown, actor: Actor) -> str:
+    """The same as text alone, as the live socket says it."""
+    return message_of(obj, actor)
 
 
 @register.inclusion_tag("partials/action.html", takes_context=True)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from workspaces.stacks.models import Stack
 
 _ALWAYS = ("deploy", "sync", "rollback", "delete")
+_NEEDS_ITS_HOST = frozenset({"deploy", "sync", "rollback"})
 
 BADGES = {
     StackStatus.PENDING: Badge("pending", "Pending", "blue", busy=True, actions=_ALWAYS),
@@ -23,8 +24,14 @@ BADGES = {
 
 
 def stack_badge(stack: Stack) -> Badge:
+    """Needs `stack.host` loaded."""
     badge = BADGES[StackStatus(stack.status)]
+    withheld: frozenset[str] = frozenset()
     if stack.deployed_id is None:
         # Nothing was ever deployed, so there is nothing to go back to.
-        return replace(badge, actions=tuple(name for name in badge.actions if name != "rollback"))
-    return badge
+        withheld |= {"rollback"}
+    if not stack.host.enabled:
+        withheld |= _NEEDS_ITS_HOST
+    if not withheld:
+        return badge
+    return replace(badge, actions=tuple(name for name in badge.actions if name not in withheld))

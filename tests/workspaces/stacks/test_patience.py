@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 from django.utils import timezone
 
+from hosts.models import Host
 from images.choices import BuildStatus
 from images.models import Image
+from tests.factories import api_client
 from tests.workspaces.stacks.scene import WEB, fresh, last_sync
 from workspaces.models import Workspace
 from workspaces.stacks.choices import Phase
+from workspaces.stacks.models import Stack
 from workspaces.stacks.services.actions import stack_sync
 from workspaces.stacks.sync.engine import work_once
 
 if TYPE_CHECKING:
     from tests.workspaces.stacks.scene import StackScene
-    from workspaces.stacks.models import Stack
 
 NEED = "services: {web: {image: 'app:1'}}\nx-trailer: {needs: {postgres: %s}}\n"
 AWAY = "The host local does not answer. The sync goes on when it is back."
@@ -101,6 +103,48 @@ def test_a_host_that_goes_silent_in_the_middle_is_waited_for(scene: StackScene, 
     scene.work()
     stack = fresh(stack)
     assert (stack.status, stack.deployed_commit, stack.failed_commit) == ("synced", commit, "")
+
+
+def test_a_host_that_is_disabled_while_it_pulls_is_waited_for(scene: StackScene) -> None:
+    stack = scene.create()
+    work_once()
+    while last_sync(stack).phase != Phase.PULLING:
+        work_once()
+    Host.objects.update(enabled=False)
+    scene.pass_time(36_000)
+    Stack.objects.update(due_at=timezone.now())
+    work_once()
+    sentence = "The host local is disabled. The sync goes on when it is back."
+    assert (last_sync(stack).phase, fresh(stack).message) == (Phase.PULLING, sentence)
+    Host.objects.update(enabled=True)
+    Stack.objects.update(due_at=timezone.now())
+    work_once()
+    assert (last_sync(stack).phase, fresh(stack).message) == (Phase.PULLING, "")
+    scene.work()
+    assert fresh(stack).status == "synced"
+
+
+def test_nothing_is_deployed_on_a_disabled_host(scene: StackScene) -> None:
+    stack = deployed(scene)
+    Host.objects.update(enabled=False)
+    syncs = stack.syncs.count()
+    for action in ("deploy", "sync", "rollback"):
+        answer = api_client(scene.owner).post(f"/api/v1/stacks/{stack.pk}/{action}/", {})
+        assert (answer.status_code, answer.json()["code"]) == (409, "host_disabled")
+        assert answer.json()["message"] == (
+            "Host local is disabled, so nothing is deployed there. Enable it first."
+        )
+    assert stack.syncs.count() == syncs
+    offered = api_client(scene.owner).get(f"/api/v1/stacks/{stack.pk}/").json()["allowed_actions"]
+    assert offered == ["delete"]
+
+
+def test_a_stack_made_on_a_disabled_host_says_why_nothing_happens(scene: StackScene) -> None:
+    Host.objects.update(enabled=False)
+    stack = scene.create()
+    scene.work()
+    assert "The host local is disabled, so nothing can be deployed there." in last_sync(stack).log
+    assert fresh(stack).message == "The host local is disabled, so nothing can be deployed there."
 
 
 def test_a_need_is_not_given_up_before_its_host_was_heard_after_its_time(

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from agent.protocol.counting import counted
 from trailer.audit.head import keep_head
 from trailer.audit.horizon import not_ahead
 from trailer.audit.record import record
@@ -55,7 +56,7 @@ class Command(BaseCommand):
         for name, count in sorted(done.unreadable.items()):
             self.stderr.write(f"{name}: {count} can't be read there with any present key.")
         self.stdout.write(
-            f"{done.renewed} secrets were written anew. Once all servers have the new key, "
+            f"{counted(done.renewed, 'secret')} written anew. Once all servers have the new key, "
             "the older ones can be removed."
         )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from agent.protocol.counting import counted
 from trailer.audit.head import head_forget
 from trailer.audit.verify import verify_and_record
 
@@ -41,10 +42,10 @@ class Command(BaseCommand):
         if found.problems:
             raise CommandError("The audit is not as it was sealed.")
         if found.last is None:
-            self.stdout.write(f"Nothing is sealed yet; there are {found.unsealed} rows.")
+            self.stdout.write(f"Nothing is sealed yet: {counted(found.unsealed, 'row')}.")
             return
         until = found.last.until.isoformat(sep=" ", timespec="seconds")
         self.stdout.write(
-            f"All {found.rows} rows up to {until} are as they were sealed. "
-            f"{found.unsealed} newer ones are not sealed yet. The last seal is {found.last.head}"
+            f"Up to {until}, {counted(found.rows, 'row')}: all as sealed. "
+            f"Newer and not sealed yet: {found.unsealed}. The last seal is {found.last.head}"
         )

@@ -69,6 +69,12 @@ def _locked(stack: Stack, expected_revision: int | None) -> Stack:
     check_revision(current.revision, expected_revision)
     if not current.enabled:
         raise Conflict(f"Stack {current.name} is disabled. Enable it first.", code="disabled")
+    if not current.host.enabled:
+        raise Conflict(
+            f"Host {current.host.name} is disabled, so nothing is deployed there. "
+            "Enable it first.",
+            code="host_disabled",
+        )
     return current
 
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from django.utils import timezone
-
-from hosts.choices import HostStatus
-from hosts.status import host_status
 from workspaces.choices import WorkspaceStatus
 from workspaces.stacks.choices import Phase, SyncOutcome
 from workspaces.stacks.file.order import start_order
@@ -19,6 +15,7 @@ from workspaces.stacks.sync.apply import (
     workspace_of,
     write,
 )
+from workspaces.stacks.sync.away import AWAY_SECONDS, is_host_away
 from workspaces.stacks.sync.desired import desired_of
 from workspaces.stacks.sync.places import places_of
 from workspaces.stacks.sync.prepare import cause, targets
@@ -35,14 +32,12 @@ if TYPE_CHECKING:
 
 # What an agent may take on top of a service's own time to come up: hearing of it, creating it.
 _GRACE: Final = timedelta(seconds=60)
-# Between two looks whether a silent host is back.
-_AWAY_SECONDS: Final = 2.0
 
 
 def needs(work: Work) -> Result:
     stack, sync = work.stack, work.sync
-    if _is_host_away(work, stack):
-        return Wait(_AWAY_SECONDS)
+    if is_host_away(work, stack):
+        return Wait(AWAY_SECONDS)
     said = []
     with work.locked() as stack:
         desired, places = targets(stack, sync)
@@ -66,8 +61,8 @@ def _limit_of(stack: Stack, need: NeedSpec, service: ServiceSpec) -> timedelta:
 
 def services(work: Work) -> Result:
     stack, sync = work.stack, work.sync
-    if _is_host_away(work, stack):
-        return Wait(_AWAY_SECONDS)
+    if is_host_away(work, stack):
+        return Wait(AWAY_SECONDS)
     said: list[str] = []
     with work.locked() as stack:
         desired, places = targets(stack, sync)
@@ -130,25 +125,6 @@ def _order(stack: Stack, sync: Sync, places: Places) -> Order:
         since=sync.phase_at,
         insists=sync.forced,
     )
-
-
-def _is_host_away(work: Work, stack: Stack) -> bool:
-    """Of a host that is away nothing can be learned about a commit: it is waited for, and the
-    time that services have to come up begins when it is back."""
-    now = timezone.now()
-    status = host_status(stack.host, now)
-    why = "" if status == HostStatus.ONLINE else "does not answer"
-    if status == HostStatus.DISABLED:
-        why = "is disabled"
-    sentence = f"The host {stack.host.name} {why}. The sync goes on when it is back."
-    with work.held():
-        if why:
-            work.set(phase_at=now)
-        if stack.message != (sentence if why else ""):
-            work.set_stack(message=sentence if why else "")
-    if why and stack.message != sentence:
-        work.log(sentence)
-    return bool(why)
 
 
 def is_up(

@@ -18,6 +18,7 @@ from workspaces.stacks.choices import Phase
 from workspaces.stacks.file.errors import StackFileError
 from workspaces.stacks.file.reader import read_stack_file
 from workspaces.stacks.sync.apply import Order, rehearse
+from workspaces.stacks.sync.away import AWAY_SECONDS, is_host_disabled
 from workspaces.stacks.sync.desired import desired_of
 from workspaces.stacks.sync.places import places_of
 from workspaces.stacks.sync.shared_names import same_names
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 
 def prepare(work: Work) -> Result:
     stack, sync = work.stack, work.sync
+    if not stack.host.enabled:
+        raise SyncProblem(
+            f"The host {stack.host.name} is disabled, so nothing can be deployed there.",
+            retry=True,
+        )
     if not is_fresh(stack.host, timezone.now()):
         raise SyncProblem(
             f"The host {stack.host.name} does not answer, so nothing can be deployed there.",
@@ -67,6 +73,8 @@ def cause(stack: Stack, sync: Sync) -> str:
 
 def pull(work: Work) -> Result:
     sync = work.sync
+    if is_host_disabled(work, work.stack):
+        return Wait(AWAY_SECONDS)
     with work.locked() as stack:
         _, places = targets(stack, sync)
     images = list(Image.objects.filter(pk__in=places.images.values()).order_by("reference"))
