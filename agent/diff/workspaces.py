@@ -133,7 +133,10 @@ class WorkspaceDiff:
             if enabled and not was_edited(self._view, workspace, main):
                 cause, event = "started outside Trailer", "heal"
             chain = self._chain(workspace, cause)
-            chain.stop(main, begins="stopping", event=event)
+            stopped = chain.stop(main, begins="stopping", event=event)
+            if enabled:
+                # Not in a later plan: what this revision asks for counts as done after this one.
+                rename(self._chain(workspace, ""), main, after=stopped)
         elif main and enabled and rename(self._chain(workspace, ""), main):
             # At once and not only with its next start: another workspace may want its old name.
             return
