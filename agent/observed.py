@@ -64,6 +64,8 @@ class ObservedContainer:
     restart_policy: str = ""
     attachments: tuple[Attachment, ...] = ()
     mounts: tuple[ObservedMount, ...] = ()
+    # Its ports that the host has on 0.0.0.0 and on no address of IPv6; empty while it is down.
+    ipv4_only_ports: frozenset[tuple[int, str]] = frozenset()
     log_tail: str = ""
     inspected: bool = True
 

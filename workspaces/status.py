@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _ALWAYS = ("clone", "delete")
 _NOT_BY_HAND = frozenset({"start", "stop", "delete"})
+# Nothing comes of these on a disabled host until somebody enables it.
+_NEEDS_ITS_HOST = frozenset({"start", "redeploy", "snapshot"})
 
 BADGES = {
     WorkspaceStatus.DEPLOYMENT_PENDING: Badge(
@@ -52,12 +54,17 @@ def workspace_status(workspace: Workspace) -> WorkspaceStatus:
 
 
 def workspace_badge(workspace: Workspace) -> Badge:
+    """Needs `workspace.host` loaded."""
     badge = BADGES[workspace_status(workspace)]
-    if workspace.stack is None:
+    withheld: frozenset[str] = frozenset()
+    if workspace.stack is not None:
+        # Whether a service of a stack is there and runs is said by the stack's file.
+        withheld |= _NOT_BY_HAND
+    if not workspace.host.enabled:
+        withheld |= _NEEDS_ITS_HOST
+    if not withheld:
         return badge
-    # Whether a service of a stack is there and runs is said by the stack's file.
-    offered = tuple(name for name in badge.actions if name not in _NOT_BY_HAND)
-    return replace(badge, actions=offered)
+    return replace(badge, actions=tuple(name for name in badge.actions if name not in withheld))
 
 
 def workspace_is_fresh(workspace: Workspace, now: datetime) -> bool:

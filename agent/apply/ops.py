@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 
 from agent import clock
 from agent.apply.trial import Trial
-from agent.diff.current import is_stale_start
+from agent.diff.never_started import is_stale_start
 from agent.diff.status import with_tail
 from agent.diff.view import FailedReplace
 from agent.errors import AgentError, Conflict, EngineError, EngineUnavailable, NotFound, StepFailed

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent.diff.routing import routing_changes
 from agent.diff.stored import changes_since, read_stored
 from agent.protocol import naming
+from agent.protocol.spec import EVERY_IPV4
 
 if TYPE_CHECKING:
     from agent.diff.view import View
     from agent.observed import ObservedContainer
     from agent.protocol.report import FieldChange
+    from agent.protocol.spec import PortSpec
     from agent.protocol.state import DesiredWorkspace
-
-
-# An engine that was killed while it started a container: its containerd still has the task, and it
-# refuses every further start of the same id.
-_STALE_START: Final = re.compile(
-    r"id already in use|\btask\b.*already exists|container with (given )?id (already )?exists",
-    re.IGNORECASE,
-)
-
-
-def is_stale_start(message: str) -> bool:
-    """True if the engine refused a start for what an interrupted one left behind."""
-    return _STALE_START.search(message) is not None
-
-
-def can_never_start(container: ObservedContainer) -> bool:
-    """True for one that never ran and never will. Nothing is lost when it is made again."""
-    never_ran = container.state == "created" and not container.started_at
-    return never_ran and is_stale_start(container.error)
 
 
 def containers_of(
@@ -66,7 +48,8 @@ def changes_of(
     wanted = workspace.spec
     if stored is not None:
         image_id = _image_id(view, workspace, stored.spec.image_engine_id)
-        wanted = msgspec.structs.replace(wanted, image_engine_id=image_id)
+        ports = _as_published(wanted.ports, stored.spec.ports, container)
+        wanted = msgspec.structs.replace(wanted, image_engine_id=image_id, ports=ports)
     changes = changes_since(
         stored,
         wanted,
@@ -77,6 +60,22 @@ def changes_of(
     if stored is None or any(change.field == "urls" for change in changes):
         return changes
     return changes + routing_changes(view, workspace, container, revision=stored.revision)
+
+
+def _as_published(
+    wanted: tuple[PortSpec, ...], stored: tuple[PortSpec, ...], container: ObservedContainer
+) -> tuple[PortSpec, ...]:
+    """Spell 0.0.0.0 as the container's label does where that makes no difference on the host: no
+    address was asked for, and the engine published on IPv4 alone. The other way round nothing
+    shows whether a new container would have IPv6, too."""
+
+    def as_stored(port: PortSpec) -> PortSpec:
+        open_to_all = msgspec.structs.replace(port, host_ip="")
+        is_there = (port.container_port, port.protocol) in container.ipv4_only_ports
+        is_same = port.host_ip == EVERY_IPV4 and is_there and open_to_all in stored
+        return open_to_all if is_same else port
+
+    return tuple(as_stored(port) for port in wanted)
 
 
 def is_made_for(view: View, workspace: DesiredWorkspace, container: ObservedContainer) -> bool:

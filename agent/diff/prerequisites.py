@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.diff.holders import held_by
+from agent.diff.never_started import can_never_start
 from agent.diff.view import View, object_key
 from agent.engine_requests import ContainerRequest, NetworkRequest
 from agent.plan import PlanBuilder, ResourceFinding
@@ -69,7 +70,8 @@ class _Diff:
         if held:
             self._find("error", held, current)
             return
-        if current is not None and _stored(current) == self._wanted:
+        is_right = current is not None and _stored(current) == self._wanted
+        if current is not None and is_right and not can_never_start(current):
             self._run_state(current)
             return
         if problem := network_problem(self._wanted.spec.network):
@@ -105,6 +107,8 @@ class _Diff:
 
     def _make(self, image: ObservedImage, old: tuple[ObservedContainer, ...]) -> None:
         cause = "settings changed" if old else "not on the engine"
+        if any(can_never_start(container) for container in old):
+            cause = "the engine was interrupted while it started the container"
         network, after = self._network(cause)
         for container in old:
             after = (_remove(self._plan, container, self._key, cause, after=after),)

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 
 from agent.diff.chains import Chain, Parts, attempt_of
 from agent.diff.container import network_alias
-from agent.diff.current import (
-    can_never_start,
-    changes_of,
-    containers_of,
-    is_made_for,
-    was_edited,
-)
+from agent.diff.current import changes_of, containers_of, is_made_for, was_edited
 from agent.diff.in_place import in_place, limits_to_lift, run_state
 from agent.diff.names import rename
+from agent.diff.never_started import can_never_start
 from agent.diff.replaces import replace_briefly, replace_without_downtime, take_over
 from agent.diff.snapshots import interrupted_commits
 from agent.diff.status import (
@@ -303,9 +298,10 @@ class WorkspaceDiff:
         main: ObservedContainer,
         spares: tuple[ObservedContainer, ...],
     ) -> None:
-        """What a replace has begun goes, and the old container runs again."""
+        """What a replace has begun goes, and the old container runs again, under its name."""
         cleared = self._remove_spares(workspace, spares)
-        run_state(self._chain(workspace, ""), main, after=cleared)
+        chain = self._chain(workspace, "")
+        run_state(chain, main, after=(*cleared, *rename(chain, main)))
 
     def _replace(
         self,
@@ -329,7 +325,7 @@ class WorkspaceDiff:
             shared_volumes=workspace.shared_volumes,
         )
         ready = self._ready_to_start(workspace, spares, parts)
-        if ready and not (beside and main.is_up):
+        if ready and not beside:
             chain = replace(chain, cause="finishing an interrupted replace")
             take_over(chain, Ref(id=ready.id), main)
             return

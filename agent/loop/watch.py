@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent import clock
 from agent.apply.executor import Watcher
 from agent.apply.ops import ledger_row
-from agent.diff.current import is_stale_start
+from agent.diff.never_started import is_stale_start
 from agent.diff.status import finding, workspace_finding
 from agent.diff.view import object_key
 from agent.errors import AgentError, EngineError, EngineUnavailable, NotFound

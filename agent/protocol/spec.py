@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 # Raised when the meaning of a field changes; a container labelled with an older number is
 # compared through its own fields, never recreated only because the format moved on.
 SPEC_FORMAT: int = 1
+# As the address of a port: each of the host's addresses of IPv4, and none of IPv6.
+EVERY_IPV4: Final = "0.0.0.0"  # noqa: S104
 
 
 class PortSpec(msgspec.Struct, frozen=True, kw_only=True, order=True):

@@ -15,6 +15,7 @@ from agent.observed import (
     ObservedVolume,
 )
 from agent.protocol.session import EngineInfo
+from agent.protocol.spec import EVERY_IPV4
 from agent.runtime.port import ContainerStats, EngineEvent
 
 Json = Mapping[str, Any]
@@ -71,7 +72,18 @@ def inspected_container(raw: Json, network_ids: Mapping[str, str]) -> ObservedCo
         restart_policy=str((host.get("RestartPolicy") or {}).get("Name") or "no"),
         attachments=_attachments(settings.get("Networks") or {}, network_ids),
         mounts=_mounts(raw.get("Mounts") or ()),
+        ipv4_only_ports=_ipv4_only_ports(settings.get("Ports") or {}),
     )
+
+
+def _ipv4_only_ports(bindings: Mapping[str, Iterable[Json] | None]) -> frozenset[tuple[int, str]]:
+    """Where no address was asked for, some engines bind 0.0.0.0 alone and others `::` as well."""
+    found = set()
+    for port, places in bindings.items():
+        if {str(place.get("HostIp") or "") for place in places or ()} == {EVERY_IPV4}:
+            number, _, protocol = port.partition("/")
+            found.add((int(number), protocol))
+    return frozenset(found)
 
 
 def _mounts(mounts: Iterable[Json]) -> tuple[ObservedMount, ...]:

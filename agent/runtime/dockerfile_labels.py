@@ -19,8 +19,9 @@ _SIMPLE = re.compile(r"[\w./:-]*\Z", re.ASCII)
 _FROM = re.compile(r"\s*FROM\s", re.IGNORECASE)
 _NAME = re.compile(r"\sAS\s+(\S+)\s*\Z", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"(parse error (?:on )?line )(\d+)")
-# Their steps may say otherwise than ours, or are not read line by line.
-_UNCLEAR = re.compile(r"<<|\btrailer\.")
+# Their steps may say otherwise than ours, or are not read line by line. The image with what was
+# fetched is none of theirs.
+_UNCLEAR = re.compile(r"<<|\btrailer\.(?!invalid/sources/)")
 
 
 def labelled(dockerfile: str, labels: Mapping[str, str], *, target: str) -> str | None:

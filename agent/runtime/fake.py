@@ -21,6 +21,7 @@ from agent.observed import (
     ObservedVolume,
 )
 from agent.protocol.session import EngineInfo
+from agent.protocol.spec import EVERY_IPV4
 from agent.runtime.fake_images import FakeImages
 from agent.runtime.fake_sessions import FakeSessions
 from agent.runtime.fake_streams import FakeEvents
@@ -47,6 +48,8 @@ class FakeRuntime(FakeImages, FakeSessions):
         self.deadly: set[str] = set()
         self.first_health = "healthy"
         self.stats: dict[str, ContainerStats] = {}
+        # Whether ports without an address are published on IPv6 as well.
+        self.publishes_ipv6 = True
         # The last output of a container.
         self.tails: dict[str, str] = {}
         self.away = False
@@ -135,6 +138,14 @@ class FakeRuntime(FakeImages, FakeSessions):
         container = self._get(container_id)
         health = self.first_health if self._has_health_check(container_id) else ""
         self._set(container, "start", state="running", health=health, error="", exit_code=0)
+        ipv4 = {EVERY_IPV4} if self.publishes_ipv6 else {EVERY_IPV4, ""}
+        published = frozenset(
+            (port.container_port, port.protocol)
+            for port in self.requests[container_id].ports
+            if port.host_port is not None and port.host_ip in ipv4
+        )
+        running = self._get(container_id)
+        self.containers[container_id] = replace(running, ipv4_only_ports=published)
 
     def stop_container(self, container_id: str, *, timeout: float) -> None:
         self._change("stop_container")

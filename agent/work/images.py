@@ -227,7 +227,7 @@ class ImageWork(LongWork[PullImage | BuildImage]):
                 self._follow(lambda: fetching, tells_progress=False)
                 self._waited(
                     lambda: self._runtime.import_files(image, fetching.archive()),
-                    dispose=lambda _: self._drop_sources(),
+                    dispose=lambda _: self._forget_sources(image),
                 )
         return replace(
             request,
@@ -245,6 +245,11 @@ class ImageWork(LongWork[PullImage | BuildImage]):
             idle=request.idle_timeout,
             buildkit=bool(request.secrets),
         )
+
+    def _forget_sources(self, image: str) -> None:
+        """Of an import that ended behind the build."""
+        with suppress(EngineError):
+            self._runtime.remove_image(image)
 
     def _drop_sources(self) -> None:
         if self._sources_image:

@@ -29,6 +29,8 @@ class Network(models.Model):
     subnet = models.CharField(max_length=64, blank=True)
     gateway = models.CharField(max_length=64, blank=True)
     ip_range = models.CharField(max_length=64, blank=True)
+    # With chosen addresses it goes with its owner's capability; what is older does not.
+    rests_on_capability = models.BooleanField(default=False, editable=False)
     revision = models.PositiveIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

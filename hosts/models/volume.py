@@ -25,6 +25,8 @@ class Volume(models.Model):
     )
     kind = models.CharField(max_length=10, choices=VolumeKind, default=VolumeKind.VOLUME)
     source = models.CharField(max_length=1024, blank=True, help_text="Host path of a bind mount.")
+    # A folder of the host goes with its owner's capability; what is older does not.
+    rests_on_capability = models.BooleanField(default=False, editable=False)
     revision = models.PositiveIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -46,6 +46,7 @@ def network_create(
     network = Network(owner=actor, host=host, name=name, **values)
     if chooses_addresses(chosen_addresses(network)):
         policy.require(actor, "host.addresses", host)
+        network.rests_on_capability = True
     check_resource_name(name)
     check_text(values)
     check_columns(network, _COLUMNS)

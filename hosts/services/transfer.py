@@ -59,6 +59,8 @@ def network_hand_over(*, actor: Actor, network: Network, user: User, share: bool
     check_capable(user, "host.networks", network.host)
     if chooses_addresses(chosen_addresses(network)):
         check_capable(user, "host.addresses", network.host)
+    # The new owner has what it takes.
+    Network.objects.filter(pk=network.pk).update(rests_on_capability=True)
     hand_over(actor=actor, obj=network, user=user, share=share)
 
 
@@ -66,6 +68,7 @@ def volume_hand_over(*, actor: Actor, volume: Volume, user: User, share: bool = 
     """The same for a volume; a folder of the host is only for who may mount such."""
     action = "host.bind" if volume.kind == VolumeKind.BIND else "host.volumes"
     check_capable(user, action, volume.host)
+    Volume.objects.filter(pk=volume.pk).update(rests_on_capability=True)
     hand_over(actor=actor, obj=volume, user=user, share=share)
 
 

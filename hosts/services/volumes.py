@@ -38,6 +38,7 @@ def volume_create(
     check_resource_name(name)
     check_text({"source": source})
     volume = Volume(owner=actor, host=host, name=name, kind=kind, source=source)
+    volume.rests_on_capability = kind == VolumeKind.BIND
     check_columns(volume, ("name", "kind", "source"))
     if kind == VolumeKind.BIND:
         volume.source = _checked_source(source)

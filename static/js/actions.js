@@ -4,7 +4,7 @@ import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { swapIcon } from "./icons.js";
 import { expectDeletion, isLive, refreshAll, refreshFollowers, renewHead } from "./live.js";
-import { unlessLost } from "./loss.js";
+import { agreeToLose, replaceLosses, unlessLost } from "./loss.js";
 import { all, showAllowed, showDeleted } from "./states.js";
 import { toast, toastLater } from "./toasts.js";
 
@@ -34,8 +34,13 @@ const DELETED = {
   host: "Trailer forgets the host; nothing on the machine is touched.",
 };
 
-// These may replace a workspace's container, which throws away what it wrote.
-const REPLACING = { start: "Start", redeploy: "Redeploy" };
+// These may replace workspaces' containers, which throws away what those wrote. A workspace refuses when asked to;
+// of the others a plan says beforehand which containers would go.
+const REPLACING = {
+  workspace: { start: "Start", redeploy: "Redeploy" },
+  stack: { deploy: "Deploy", sync: "Sync", rollback: "Roll back" },
+  image: { build: "Make again" },
+};
 
 // Cancelling is over when the host says so.
 const cancelling = new Map();
@@ -87,7 +92,7 @@ async function act(button) {
     return;
   }
   settle();
-  if (answer === null && kind === "workspace" && REPLACING[action]) {
+  if (answer === null && REPLACING[kind]?.[action]) {
     button.focus();
     return;
   }
@@ -147,11 +152,20 @@ export async function carryOut(action, target, words) {
 
 /** As `request`, asking first where files would be lost; null when the user does not go on. */
 function requestAsking(action, kind, id, name, body) {
-  const verb = kind === "workspace" && REPLACING[action];
+  const verb = REPLACING[kind]?.[action];
   if (!verb) {
     return request(action, kind, id, name, false, body);
   }
+  if (kind !== "workspace") {
+    return requestPlanned(verb, action, kind, id, name);
+  }
   return unlessLost({ id, name }, verb, (refuses) => request(action, kind, id, name, refuses));
+}
+
+async function requestPlanned(verb, action, kind, id, name) {
+  const losing = await replaceLosses(`/api/v1/${COLLECTIONS[kind]}/${id}/${action}/plan/`, {});
+  const agreed = losing.length === 0 || (await agreeToLose(`${verb} ${name}?`, losing, { isTitle: true }));
+  return agreed ? request(action, kind, id, name) : null;
 }
 
 /** Sends the action to the API. With `refuses` it is not done where it would throw files away. */

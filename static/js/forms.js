@@ -5,7 +5,7 @@ import { clearConflict, showConflict } from "./conflict.js";
 import { clearErrors, showErrors } from "./errors.js";
 import { collect, difference } from "./fields.js";
 import { refreshAll, renewHead } from "./live.js";
-import { unlessLost } from "./loss.js";
+import { agreeToLose, replaceLosses, unlessLost } from "./loss.js";
 import { newImageFirst } from "./new-image.js";
 import { showPlan } from "./plan.js";
 import { renewTab } from "./tabs.js";
@@ -105,6 +105,9 @@ async function submit(form) {
   try {
     const body = form.dataset.changedOnly === undefined ? collect(form) : changes(form);
     await newImageFirst(form, body);
+    if (!(await agreesToRemake(form, body))) {
+      return;
+    }
     const undo = await workVolumeFirst(form, body);
     const answer = await save(form, body).catch(async (error) => {
       await undo(error);
@@ -134,6 +137,16 @@ function save(form, body) {
   }
   const { workspace: id, name, verb } = form.dataset;
   return unlessLost({ id, name }, verb || "Save", attempt);
+}
+
+/** A change of what an image is made from replaces what runs from it. */
+async function agreesToRemake(form, body) {
+  const { remakes, remadeBy, name } = form.dataset;
+  if (!remakes || !remadeBy.split(" ").some((field) => field in body)) {
+    return true;
+  }
+  const losing = await replaceLosses(remakes, {});
+  return losing.length === 0 || agreeToLose(`Change ${name}?`, losing, { isTitle: true });
 }
 
 function mayReplace(form) {

@@ -3,6 +3,11 @@
 import { bytes } from "./amounts.js";
 import { icon } from "./icons.js";
 
+const WHY = {
+  removed: "Removed: the file has no such service any more.",
+  newer_image: "The registry has a newer image.",
+  pulled_again: "Only if its image has moved.",
+};
 const UNKNOWN = "What its container wrote outside its volumes is not known.";
 
 /** "1.2 MiB in 34 files", or "" when it is not known. */
@@ -39,14 +44,15 @@ export function lossDetails(loss) {
 /** One line for each of several workspaces. */
 export function lossRows(items) {
   const list = scrolling("Workspaces that would lose files");
-  for (const { name, loss } of items) {
+  for (const { name, why, loss } of items) {
     const item = document.createElement("li");
     item.className = "loss-workspace";
     const largest = loss.writable_layer?.paths[0];
+    const about = [WHY[why], largest ? `Largest: ${largest.path}` : loss.writable_layer_reason];
     item.append(
       text("strong", name),
       text("span", amountOf(loss) || "not known", "loss-size"),
-      text("span", largest ? `largest: ${largest.path}` : loss.writable_layer_reason, "loss-more muted"),
+      text("span", about.filter(Boolean).join(" "), "loss-more muted"),
     );
     list.append(item);
   }

@@ -1,10 +1,12 @@
 // Before a replace throws files away it asks once: what they are, and whether to keep them in a snapshot first.
 
+import { send } from "./api.js";
 import { snapshotAll } from "./first-snapshot.js";
 import { amountOf, lossDetails, lossRows } from "./loss-words.js";
 import { toast } from "./toasts.js";
 
 const CODE = "would_lose_files";
+const SEVERAL = "The containers below are replaced or removed, and with them the files that they wrote outside their volumes.";
 
 export function startLoss() {
   document.addEventListener("click", (event) => {
@@ -33,14 +35,22 @@ export function isLoss(error) {
   return error.code === CODE;
 }
 
+/** Workspaces that a stack's or an image's plan would take files from. What is not known is told by the action itself. */
+export async function replaceLosses(path, body) {
+  const plan = await send("POST", path, body, { safe: true });
+  return plan.workspaces.map(({ workspace, name, service, why, ...loss }) => ({ id: workspace, name: service || name, why, loss }));
+}
+
 /** `items` are `{id, name, loss}`; resolves to whether the user goes on, after the snapshots if they chose those. */
-export function agreeToLose(verb, items) {
+export function agreeToLose(verb, items, { isTitle = false } = {}) {
   const dialog = document.getElementById("loss");
   const part = (name) => dialog.querySelector(`[data-loss-${name}]`);
   const kept = items.filter(({ loss }) => loss.can_snapshot);
-  part("title").textContent = `${verb} ${items.length === 1 ? items[0].name : `${items.length} workspaces`}?`;
-  part("text").replaceChildren(...words(items));
-  part("list").replaceChildren(...(items.length === 1 ? lossDetails(items[0].loss) : [lossRows(items)]));
+  const what = items.length === 1 ? items[0].name : `${items.length} workspaces`;
+  part("title").textContent = isTitle ? verb : `${verb} ${what}?`;
+  const isOne = items.length === 1 && !isTitle;
+  part("text").replaceChildren(...(isOne ? words(items[0]) : [SEVERAL]));
+  part("list").replaceChildren(...(isOne ? lossDetails(items[0].loss) : [lossRows(items)]));
   part("hint").textContent = hint(items, kept);
   const waiting = new AbortController();
   const settle = (busy, text = "", isProblem = false) => {
@@ -81,11 +91,8 @@ export function agreeToLose(verb, items) {
   });
 }
 
-function words(items) {
-  if (items.length > 1) {
-    return ["New containers take the place of these. They begin without the files that these wrote outside their volumes."];
-  }
-  const amount = amountOf(items[0].loss);
+function words({ loss }) {
+  const amount = amountOf(loss);
   if (!amount) {
     return ["A new container takes the place of this one. It begins without the files that this one wrote outside its volumes."];
   }
@@ -101,7 +108,7 @@ function hint(items, kept) {
   }
   return kept.length === items.length
     ? `${volumes} A snapshot keeps these files as an image.`
-    : `${volumes} A snapshot keeps the files of ${kept.length} of them as images.`;
+    : `${volumes} A snapshot keeps the files of ${kept.length} of them.`;
 }
 
 function progressOf(kept, done) {

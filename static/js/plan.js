@@ -44,6 +44,9 @@ export function showPlan(form, plan, problem = "") {
   if (plan.loses_files) {
     place.append(...lossOf(form, plan));
   }
+  for (const note of plan.notes || []) {
+    place.append(part("span", note));
+  }
   if (plan.changes.length > 0) {
     place.append(changeList(plan.changes));
   }

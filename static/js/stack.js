@@ -4,6 +4,7 @@ import { send } from "./api.js";
 import { ask } from "./confirm.js";
 import { collect } from "./fields.js";
 import { refreshAll, renewHead } from "./live.js";
+import { agreeToLose, replaceLosses } from "./loss.js";
 import { renewTab } from "./tabs.js";
 import { toast } from "./toasts.js";
 
@@ -95,7 +96,12 @@ async function rollBack(button) {
   if (!(await ask({ title: `Roll ${name} back?`, text, verb: "Roll back", name: "" }))) {
     return;
   }
-  await send("POST", `/api/v1/stacks/${stack}/rollback/`, { revision: Number(rollbackTo) });
+  const body = { revision: Number(rollbackTo) };
+  const losing = await replaceLosses(`/api/v1/stacks/${stack}/rollback/plan/`, body);
+  if (losing.length > 0 && !(await agreeToLose(`Roll ${name} back?`, losing, { isTitle: true }))) {
+    return;
+  }
+  await send("POST", `/api/v1/stacks/${stack}/rollback/`, body);
   toast("The rollback was requested.");
   refreshAll();
 }

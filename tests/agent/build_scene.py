@@ -32,9 +32,10 @@ class Build:
         folder: Path,
         *lines: str,
         allow: tuple[str, ...] = (),
+        runtime: FakeRuntime | None = None,
         **given: Any,
     ) -> None:
-        self.runtime = FakeRuntime()
+        self.runtime = runtime or FakeRuntime()
         self.log: list[str] = []
         self.folder = folder
         dockerfile = "\n".join(("FROM busybox", *lines, ""))

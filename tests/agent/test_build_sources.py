@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.protocol import naming
+from agent.runtime.fake import FakeRuntime
 from tests.agent.build_scene import IMAGE, Build
 from tests.agent.fake_fetch import FakeAnswer, FakeFetcher
 from tests.agent.fake_server import HOST_ID, HOST_KEY
@@ -18,9 +19,9 @@ from tests.ground.wait import eventually
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from agent.runtime.fake import FakeRuntime
     from tests.agent.fake_server import FakeServer
     from tests.agent.running import Launch
 
@@ -192,6 +193,34 @@ def test_what_was_fetched_goes_however_the_build_ends(tmp_path: Path, ending: st
     assert IMAGE in build.runtime.imported
     build.work.tidy(1)
     assert not any(IMAGE in image.tags for image in build.runtime.images.values())
+
+
+def test_an_import_that_ends_behind_its_build_leaves_nothing(tmp_path: Path) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    class SlowEngine(FakeRuntime):
+        def import_files(self, ref: str, archive: Iterable[bytes]) -> None:
+            parts = list(archive)
+            asked.set()
+            release.wait(20)
+            super().import_files(ref, parts)
+
+    fetcher = FakeFetcher({"http://a.test/x": FakeAnswer(body=b"x")})
+    runtime = SlowEngine()
+    build = Build(fetcher, tmp_path / "s", "ADD http://a.test/x /x", runtime=runtime)
+
+    def cancel() -> None:
+        asked.wait(10)
+        build.work.cancel("by alice")
+
+    threading.Thread(target=cancel, daemon=True).start()
+    assert build.work.run() is not None
+    build.work.tidy(1)
+    release.set()
+    last = ["import_files", "remove_image"]
+    eventually(lambda: runtime.mutations[-2:] == last, 10)
+    assert not any(IMAGE in image.tags for image in runtime.images.values())
+    assert runtime.built == []
 
 
 def test_what_a_killed_agent_left_is_cleared(

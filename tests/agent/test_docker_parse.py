@@ -36,6 +36,17 @@ def test_an_inspection_keeps_all_that_matters() -> None:
     assert seen.attachments[0].aliases == ("c1", "web")
 
 
+def test_a_port_is_on_ipv4_alone_where_the_engine_bound_nothing_else() -> None:
+    ports = {
+        "80/tcp": [{"HostIp": "0.0.0.0", "HostPort": "8080"}],
+        "81/tcp": [{"HostIp": "0.0.0.0", "HostPort": "1"}, {"HostIp": "::", "HostPort": "1"}],
+        "82/udp": [{"HostIp": "127.0.0.1", "HostPort": "2"}],
+        "83/tcp": None,
+    }
+    raw = {**INSPECTED, "NetworkSettings": {"Networks": {}, "Ports": ports}}
+    assert parse.inspected_container(raw, {}).ipv4_only_ports == {(80, "tcp")}
+
+
 def test_mounts_are_all_that_another_container_could_hold_too() -> None:
     """Also what the engine made because the image has a VOLUME, though no other container gets
     that; not what is in memory only."""

@@ -25,6 +25,7 @@ LINE = "LABEL trailer.image=1f-2 trailer.managed=true\n"
         ("# escape=`\nFROM a `\n AS x\n", "RUN dir c:\\\nRUN true\n", ""),
         ("# syntax=x\n# escape=`\nFROM a\\\n", "RUN true\n", ""),
         ("FROM a\r\n", "RUN true\r\n", ""),
+        ("FROM a\n", 'COPY --from=trailer.invalid/sources/m:latest ["/source0/*", "/x"]\n', ""),
     ],
 )
 def test_labels_stand_right_behind_the_from_of_the_stage_that_is_built(

@@ -314,3 +314,21 @@ def test_an_engine_that_broke_off_once_is_no_error_of_the_workspace(bench: Bench
     told = bench.plan(changed, held={"workspace:w-web": "No answer."}).findings
     (status,) = [f for f in told if getattr(f, "workspace_id", "") == "w-web"]
     assert (status.status, status.message) == ("error", "No answer.")  # type: ignore[union-attr]
+
+
+WEB = PortSpec(container_port=80, host_port=8080)
+WEB_IPV4 = PortSpec(container_port=80, host_port=8080, host_ip="0.0.0.0")
+
+
+def test_an_address_that_the_engine_chose_itself_is_no_difference(bench: Bench) -> None:
+    bench.runtime.publishes_ipv6 = False
+    deployed(bench, ports=(WEB,))
+    assert edited(bench, ports=(WEB_IPV4,)) == "nothing to do"
+
+
+@pytest.mark.parametrize(("before", "after"), [(WEB, WEB_IPV4), (WEB_IPV4, WEB)])
+def test_giving_up_or_getting_ipv6_takes_a_new_container(
+    bench: Bench, before: PortSpec, after: PortSpec
+) -> None:
+    deployed(bench, ports=(before,))
+    assert edited(bench, ports=(after,)) == REPLACED.format(field="ports")

@@ -118,8 +118,10 @@ def test_limits_changed_by_hand_are_put_back_in_place(bench: Bench) -> None:
 def test_a_limit_that_should_not_be_there_needs_a_new_container(bench: Bench) -> None:
     desired = deployed(bench)
     by_hand(bench.runtime, memory_bytes=64 * 2**20)
-    text = bench.plan(desired).render()
-    assert "create_container 'web' (trailer-web-next): limits were changed" in text
+    plan = bench.plan(desired)
+    assert "create_container 'web' (trailer-web-next): limits were changed" in plan.render()
+    told = [change for node in plan.nodes for change in node.step.changes]
+    assert {(change.field, change.effect) for change in told} == {("memory_bytes", "replace")}
 
 
 def test_a_created_container_is_found_and_started_never_doubled(bench: Bench) -> None:
@@ -281,3 +283,14 @@ def test_a_restart_policy_changed_by_hand_is_put_back_in_place(bench: Bench) -> 
     found = bench.runtime.named("trailer-web")
     assert found is not None
     assert found.restart_policy == "unless-stopped"
+
+
+def test_after_a_replace_that_failed_the_old_container_keeps_its_name(bench: Bench) -> None:
+    desired = deployed(bench)
+    by_hand(bench.runtime, nano_cpus=250_000_000)
+    bench.runtime.failing["start_container"] = 1
+    bench.cycle(desired)
+    bench.runtime.failing.clear()
+    by_hand(bench.runtime, name="x1")
+    bench.settle(desired)
+    assert bench.runtime.named("trailer-web") is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.diff.current import is_stale_start
+from agent.diff.never_started import is_stale_start
 from agent.errors import Conflict, EngineError
 from tests.agent.bench import Bench
 from tests.agent.documents import document, workspace

@@ -180,3 +180,17 @@ def test_the_engine_is_asked_for_privileges_folders_and_volumes(bench: Bench) ->
     assert (host["Privileged"], host["PidMode"]) == (True, "host")
     assert host["Binds"] == ["/run/nvidia:/run/nvidia:rw,shared", "/var/log:/log:ro"]
     assert [mount["Source"] for mount in host["Mounts"]] == ["data"]
+
+
+def test_one_that_the_engine_was_killed_over_is_made_again(bench: Bench) -> None:
+    desired = document(prerequisites=(ROUTER,))
+    bench.settle(desired)
+    router = bench.runtime.named("trailer.router")
+    assert router is not None
+    bench.runtime.containers[router.id] = replace(
+        router, state="created", error="id already in use"
+    )
+    bench.settle(desired)
+    again = bench.runtime.named("trailer.router")
+    assert again is not None
+    assert (again.id != router.id, again.state) == (True, "running")

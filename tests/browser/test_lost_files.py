@@ -287,7 +287,7 @@ def test_many_at_once_are_asked_about_in_one_dialog(signed_in: Page, agent: Pret
     dialog = question(page, "Redeploy 2 workspaces?")
     expect(dialog.get_by_role("listitem")).to_have_count(2)
     expect(dialog).to_contain_text("A snapshot keeps the files of 1 of them")
-    expect(dialog).to_contain_text("many-a3 MiB in 34 fileslargest: /home/user/model.bin")
+    expect(dialog).to_contain_text("many-a3 MiB in 34 filesLargest: /home/user/model.bin")
     expect(dialog).to_contain_text("many-bnot known")
     dialog.get_by_role("button", name="Cancel").click()
     expect(bar).to_contain_text("3 selected")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from tests.e2e.scenario import User
+from tests.ground.postgres import PrivatePostgres
 from tests.ground.server import RunningTrailer
 from tests.ground.wait import always, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import docker
 
@@ -24,12 +28,13 @@ FULL = "is full"
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder], check=True)
+def small_disk() -> Iterator[Path]:
+    # Where users other than root get at it.
+    folder = Path(tempfile.mkdtemp(prefix="trailer-test-disk-"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=True)
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
+    folder.rmdir()
 
 
 @pytest.fixture
@@ -102,3 +107,49 @@ def test_a_full_disk_is_named_and_healed_by_making_room(
         "the agent does not work any more",
     )
     user.wait_for(workspace, "running")
+
+
+@pytest.fixture
+def trailer_on_postgresql(
+    clean_engine: PrivateEngine, small_disk: Path
+) -> Iterator[RunningTrailer]:
+    """Its tables, and nothing else of PostgreSQL, are on the small disk."""
+    postgres = PrivatePostgres()
+    try:
+        postgres.start()
+        if postgres.user:
+            shutil.chown(small_disk, postgres.user, postgres.user)
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{small_disk}'")
+            connection.execute("CREATE DATABASE trailer TABLESPACE small")
+        address = postgres.url.removesuffix("/postgres") + "/trailer"
+        server = RunningTrailer(clean_engine.url, {"DATABASE_URL": address})
+        try:
+            yield server.start()
+        finally:
+            server.destroy()
+    finally:
+        postgres.destroy()
+
+
+def test_a_full_disk_of_a_database_server_is_told_and_healed_too(
+    trailer_on_postgresql: RunningTrailer, small_disk: Path
+) -> None:
+    trailer = trailer_on_postgresql
+    user = User(trailer)
+    host = user.online_host()["id"]
+    filler = fill(small_disk)
+
+    def refused() -> bool:
+        # A text that cannot be compressed, so that the table has to grow.
+        body = {"description": secrets.token_hex(30_000)}
+        answer = trailer.api("PATCH", f"/hosts/{host}/", json=body)
+        return answer.status_code == 503 and FULL in answer.json()["message"]
+
+    eventually(refused, 20, "an edit is not refused for want of room")
+    eventually(lambda: ready(trailer)[0] == 503, 5, "still ready")
+    assert "The disk of the database on" in ready(trailer)[1]
+    filler.unlink()
+    eventually(lambda: ready(trailer)[0] == 200, 10, "not ready again")
+    user.patch(f"/hosts/{host}/", {"description": "room again"})
+    assert trailer.log(5000).count("the database's disk is full") == 1

@@ -16,6 +16,7 @@ FILES = (
     "tests/trailer/test_audit_forgery.py",
     "tests/trailer/test_audit_seals.py",
     "tests/workspaces/stacks/test_race.py",
+    "tests/workspaces/test_delete_race.py",
     "tests/trailer/test_transfer.py::test_of_hand_overs_at_once_one_is_carried_out",
     "tests/workspaces/stacks/test_transfer.py::test_everything_that_is_the_stacks_goes_along",
     "tests/workspaces/test_quotas.py::test_parallel_requests_do_not_slip_past_a_quota",

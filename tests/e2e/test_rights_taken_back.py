@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tests.ground.server import RunningTrailer
 
 NAME = "trailer-volrev"
+WHY = "mia may not use the volume data any more"
+EDITOR = [{"user": "mia", "role": "editor"}]
 
 
 class Member(User):
@@ -27,24 +29,24 @@ class Member(User):
     def call(self, method: str, path: str, json: Any = None) -> Any:
         return self.trailer.api(method, path, json=json, token=self.token)
 
+    def is_blocked(self, path: str) -> None:
+        reply = self.call("POST", path)
+        assert (reply.status_code, reply.json()["code"]) == (409, "blocked"), reply.text
+
 
 def containers(client: docker.DockerClient) -> dict[str, str]:
     """Names and ids of all that are there."""
     return {found["Names"][0][1:]: found["Id"] for found in client.api.containers(all=True)}
 
 
-def test_nothing_new_gets_a_volume_whose_grant_is_gone_and_its_owner_is_rid_of_it(
-    running_trailer: RunningTrailer, engine_client: docker.DockerClient
-) -> None:
-    owner = User(running_trailer)
+def shared_box(owner: User, mia: Member) -> tuple[Any, Any]:
+    """A volume of the administrator's, and mia's running workspace that mounts it."""
     host = owner.online_host()
     volume = owner.post("/volumes/", {"name": "data", "host": host["id"]}, status=201)
     image = owner.image()
-    mia = Member(running_trailer, made_user(owner, "mia"))
-    editor, viewer = ([{"user": "mia", "role": role}] for role in ("editor", "viewer"))
-    grants = f"/volumes/{volume['id']}/grants/"
-    assert running_trailer.api("PUT", grants, json=editor).ok
-    assert running_trailer.api("PUT", f"/images/{image['id']}/grants/", json=viewer).ok
+    viewer = [{"user": "mia", "role": "viewer"}]
+    assert owner.trailer.api("PUT", f"/volumes/{volume['id']}/grants/", json=EDITOR).ok
+    assert owner.trailer.api("PUT", f"/images/{image['id']}/grants/", json=viewer).ok
     body = {
         "name": "volrev",
         "host": host["id"],
@@ -55,58 +57,46 @@ def test_nothing_new_gets_a_volume_whose_grant_is_gone_and_its_owner_is_rid_of_i
     }
     made = mia.call("POST", "/workspaces/", body)
     assert made.status_code == 201, made.text
-    box = owner.wait_for(made.json(), "running")
-    address = f"/workspaces/{box['id']}/"
+    return volume, owner.wait_for(made.json(), "running")
+
+
+def test_nothing_new_gets_a_volume_whose_grant_is_gone_and_its_owner_is_rid_of_it(
+    running_trailer: RunningTrailer, engine_client: docker.DockerClient
+) -> None:
+    owner = User(running_trailer)
+    mia = Member(running_trailer, made_user(owner, "mia"))
+    volume, box = shared_box(owner, mia)
+    address, grants = f"/workspaces/{box['id']}/", f"/volumes/{volume['id']}/grants/"
     first = containers(engine_client)[NAME]
 
-    [left] = running_trailer.api("PUT", grants, json=[]).json()
-    assert (left["username"], left["still_uses"][0]["name"]) == ("mia", "volrev")
+    def says(status: str) -> bool:
+        seen = owner.get(address)
+        return seen["status"] == status and WHY in seen["message"]
 
     # What runs goes on, with the sentence beside it.
-    def told() -> Any:
-        seen = owner.get(address)
-        assert seen["status"] == "running"
-        return "mia may not use the volume data any more" in seen["message"]
-
-    eventually(told, 30, "the workspace does not say that its volume was taken back")
+    [left] = running_trailer.api("PUT", grants, json=[]).json()
+    assert (left["username"], left["still_uses"][0]["name"]) == ("mia", "volrev")
+    eventually(lambda: says("running"), 30, "it does not say that its volume was taken back")
+    mia.is_blocked(f"{address}redeploy/")
     assert containers(engine_client)[NAME] == first
-    for action in ("redeploy", "start"):
-        reply = mia.call("POST", f"{address}{action}/")
-        if action == "redeploy":
-            assert (reply.status_code, reply.json()["code"]) == (409, "blocked"), reply.text
-    assert containers(engine_client)[NAME] == first
-
     # Healing makes no new one.
     engine_client.containers.get(NAME).remove(force=True)
-
-    def is_down() -> bool:
-        seen = owner.get(address)
-        return seen["status"] == "error" and "may not use the volume" in seen["message"]
-
-    eventually(is_down, 30, "the lost container is not noticed")
-    reply = mia.call("POST", f"{address}start/")
-    assert (reply.status_code, reply.json()["code"]) == (409, "blocked"), reply.text
+    eventually(lambda: says("error"), 30, "the lost container is not noticed")
+    mia.is_blocked(f"{address}start/")
     assert NAME not in containers(engine_client)
-
     # With the right it comes back by itself, and its owner takes it away for good.
-    assert running_trailer.api("PUT", grants, json=editor).ok
+    assert running_trailer.api("PUT", grants, json=EDITOR).ok
     owner.wait_for(box, "running")
     second = containers(engine_client)[NAME]
-    answer = owner.post(f"/volumes/{volume['id']}/evict/", {"workspace": box["id"]})
-    assert answer["desired_state"] == "stopped"
+    owner.post(f"/volumes/{volume['id']}/evict/", {"workspace": box["id"]})
     owner.wait_for(box, "stopped")
     assert engine_client.containers.get(second).status == "exited"
-    reply = mia.call("POST", f"{address}start/")
-    assert (reply.status_code, reply.json()["code"]) == (409, "blocked"), reply.text
-
+    mia.is_blocked(f"{address}start/")
     owner.delete(f"/volumes/{volume['id']}/?confirm=data")
-    assert owner.get(address)["mounts"] == []
     # The engine lets go of the data with the last container that has it.
     assert mia.call("POST", f"{address}start/").status_code == 202
     owner.wait_for(box, "running")
-    third = engine_client.containers.get(NAME)
-    assert third.id != second
-    assert third.attrs["Mounts"] == []
+    assert engine_client.containers.get(NAME).attrs["Mounts"] == []
 
     def is_gone() -> bool:
         return "trailer-data" not in {one.name for one in engine_client.volumes.list()}

@@ -300,15 +300,16 @@ def test_a_tag_that_moved_in_the_registry_is_deployed_by_a_quick_check(
     def runs() -> list[str]:
         return [row["ImageID"] for row in site.engine.api.containers(filters=of_stack)]
 
-    # Without a health check none runs for a moment.
-    eventually(lambda: runs() == [newer], 60, "it was not deployed")
-    site.arrived(stack, "synced", commit=commit)
-    (served,) = site.seen(stack)["services"]
-
     def replaces() -> int:
+        (served,) = site.seen(stack)["services"]
         events = site.user.get(f"/workspaces/{served['workspace']}/events/")["results"]
         return [row["kind"] for row in events].count("replace")
 
-    # Written when the old container is removed: the new one has to stay up for a while first.
-    eventually(lambda: replaces() == 1, 30, "the replace is not in the list of events")
+    # Without a health check there is none for a moment, and the replace is over when the new one
+    # has been up for 10 s.
+    eventually(lambda: runs() == [newer], 60, "it was not deployed")
+    eventually(replaces, 30, "the replace does not end")
+    site.arrived(stack, "synced", commit=commit)
+    assert runs() == [newer]
+    assert replaces() == 1
     site.remove(stack)

@@ -13,6 +13,7 @@ from docker.types import IPAMConfig, IPAMPool
 
 from agent.host_network.kernel import read_ranges
 from agent.protocol.session import AddressRange
+from agent.runtime import docker_place
 from agent.store.document import save_document
 from tests.agent.documents import document, network
 from tests.agent.fake_server import FakeServer
@@ -20,6 +21,7 @@ from tests.engine.agent_inside import AgentInside
 from tests.engine.agent_process import AgentProcess
 from tests.ground import hostnet
 from tests.ground.elsewhere import Elsewhere
+from tests.ground.images import BUSYBOX
 from tests.ground.process import run
 from tests.ground.wait import eventually
 from tests.hostile_networks import REFUSED, TAKEN, named
@@ -248,3 +250,19 @@ def test_an_agent_beside_its_engine_judges_by_what_it_reads_with_root_and_withou
         agent.kill()
     assert "trailer-lab" not in network_names(engine_client)
     assert "does not see" not in agent.log
+
+
+def test_an_agents_container_sees_its_engines_machine_on_the_host_network_alone(
+    clean_engine: PrivateEngine,
+    engine_client: docker.DockerClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = {"DOCKER_HOST": clean_engine.url}
+    for mode, word in (("host", ""), ("bridge", "without --network host")):
+        own = engine_client.containers.create(BUSYBOX, network_mode=mode)
+        monkeypatch.setattr(docker_place, "own_container_id", lambda own=own: own.id)
+        assert word in docker_place.place_problem(environment)
+        assert bool(word) == bool(docker_place.place_problem(environment))
+    # The container runs on another engine than the one that it was given.
+    monkeypatch.setattr(docker_place, "own_container_id", lambda: "0" * 64)
+    assert "without --network host" in docker_place.place_problem(environment)

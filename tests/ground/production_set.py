@@ -71,7 +71,8 @@ class ProductionSet:
             raise SystemExit("prepare failed")
         web, sockets = process.free_port(), process.free_port()
         for command in commands(web, sockets, self._data):
-            self._begin(command)
+            restarting = [sys.executable, "-m", RESTARTING] if "worker" in command else []
+            self._begin([*restarting, *command])
         for port in (web, sockets):
             eventually(partial(process.accepts_connections, port), 120, "no server")
         text = front_door.rules(
@@ -120,14 +121,12 @@ def commands(web: int, sockets: int, data: Path) -> list[list[str | Path]]:
     """As in deploy/compose.yaml, on ports of this machine and with fewer web processes."""
     python: list[str | Path] = [sys.executable, "-m"]
     celery: list[str | Path] = [*python, "celery", "-A", "trailer.celery"]
-    restarting: list[str | Path] = [*python, RESTARTING]
-    worker: list[str | Path] = [*celery, "worker", "-P", "threads", "-c", "6"]
     where = f"{process.LOOPBACK}:{web}"
     listen: list[str | Path] = ["-b", process.LOOPBACK, "-p", str(sockets)]
     return [
         [*python, "gunicorn", *_WEB, "-b", where, "-w", "2", "--threads", "4", "trailer.wsgi"],
         [*python, "trailer.pacing", *listen, "trailer.asgi:application"],
-        [*restarting, *worker, "--without-mingle", "--without-gossip"],
+        [*celery, "worker", "-P", "threads", "-c", "6", "--without-mingle", "--without-gossip"],
         [*celery, "beat", "-s", str(data / "schedule")],
     ]
 

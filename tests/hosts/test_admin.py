@@ -56,6 +56,7 @@ def test_every_list_and_every_form_of_the_admin_opens(client: Client, host: Host
 def test_all_models_of_the_product_have_a_page() -> None:
     apps = {"accounts", "hosts", "images", "workspaces"}
     parts = {"port", "mount", "url", "envvar", "gpuhold", "timer", "rollouthost", "buildsecret"}
+    parts |= {"networkattachment"}
     # What somebody signs in with; not for others to look at.
     credentials = {"secondfactor", "recoverycode", "externalidentity"}
     # Thousands of rows that charts show; nobody edits them.

@@ -68,7 +68,7 @@ def test_every_route_is_described_with_its_codes(schema: dict[str, Any]) -> None
 
 
 def test_a_plan_is_described_as_the_contract_has_it(schema: dict[str, Any]) -> None:
-    plan = {"action", "changes", "downtime", "downtime_reason"}
+    plan = {"action", "changes", "downtime", "downtime_reason", "notes"}
     loss = {"loses_files", "writable_layer", "writable_layer_reason", "can_snapshot"}
     assert set(component(schema, "Plan")["properties"]) == plan | loss
     layer = component(schema, "WritableLayer")["properties"]

@@ -63,30 +63,16 @@ def grants(scene: Scene, thing: Any, *entries: dict[str, Any]) -> None:
     assert api_client(scene.admin).put(url, list(entries)).status_code == 200
 
 
-LOSSES: dict[str, Callable[[Scene, Any], Callable[[], None]]] = {}
-
-
-def loss(name: str) -> Any:
-    def keep(give: Any) -> Any:
-        LOSSES[name] = give
-        return give
-
-    return keep
-
-
-@loss("grant removed")
 def _removed(scene: Scene, thing: Any) -> Callable[[], None]:
     make_grant(thing, scene.stranger, Role.EDITOR)
     return lambda: grants(scene, thing)
 
 
-@loss("role lowered")
 def _lowered(scene: Scene, thing: Any) -> Callable[[], None]:
     make_grant(thing, scene.stranger, Role.EDITOR)
     return lambda: grants(scene, thing, {"user": "stranger", "role": "viewer"})
 
 
-@loss("grant ended by time")
 def _expired(scene: Scene, thing: Any) -> Callable[[], None]:
     soon = timezone.now() + timedelta(hours=1)
     make_grant(thing, scene.stranger, Role.EDITOR, expires_at=soon)
@@ -98,7 +84,6 @@ def _expired(scene: Scene, thing: Any) -> Callable[[], None]:
     return lose
 
 
-@loss("left the group")
 def _left(scene: Scene, thing: Any) -> Callable[[], None]:
     group = make_group(scene.stranger)
     make_grant(thing, group, Role.EDITOR)
@@ -110,7 +95,6 @@ def _left(scene: Scene, thing: Any) -> Callable[[], None]:
     return lose
 
 
-@loss("group deleted")
 def _no_group(scene: Scene, thing: Any) -> Callable[[], None]:
     group = make_group(scene.stranger)
     make_grant(thing, group, Role.EDITOR)
@@ -121,7 +105,6 @@ def _no_group(scene: Scene, thing: Any) -> Callable[[], None]:
     return lose
 
 
-@loss("deactivated")
 def _deactivated(scene: Scene, thing: Any) -> Callable[[], None]:
     make_grant(thing, scene.stranger, Role.EDITOR)
 
@@ -130,6 +113,16 @@ def _deactivated(scene: Scene, thing: Any) -> Callable[[], None]:
         assert api_client(scene.admin).patch(url, {"is_active": False}).status_code == 200
 
     return lose
+
+
+LOSSES: dict[str, Callable[[Scene, Any], Callable[[], None]]] = {
+    "grant removed": _removed,
+    "role lowered": _lowered,
+    "grant ended by time": _expired,
+    "left the group": _left,
+    "group deleted": _no_group,
+    "deactivated": _deactivated,
+}
 
 
 def running(scene: Scene) -> Workspace:
@@ -185,7 +178,7 @@ def test_what_was_copied_by_a_role_goes_with_it(scene: Scene, name: str) -> None
     mine = Workspace.objects.get(name="mine")
     observe(mine, "running")
     lose()
-    doors = {
+    doors: dict[str, Callable[[], Answer]] = {
         "new workspace": lambda: client.post(URL, scene.body(name="more", image=str(saved.pk))),
         "redeploy": lambda: client.post(f"{URL}{mine.pk}/redeploy/"),
         "edit": lambda: client.patch(f"{URL}{mine.pk}/", {"command": ["x"]}),
@@ -220,7 +213,7 @@ def test_without_a_role_no_door_of_a_stack_or_image_is_left(
     lose = LOSSES[name](scene, thing)
     client, url = api_client(scene.stranger), f"{API}{kind}s/{thing.pk}/"
     change = {"name": "other"} if kind == "image" else {"poll_interval": 60}
-    doors = {"edit": lambda: client.patch(url, change)}
+    doors: dict[str, Callable[[], Answer]] = {"edit": lambda: client.patch(url, change)}
     if kind == "stack":
         doors |= {
             "deploy": lambda: client.post(f"{url}deploy/"),
@@ -271,7 +264,7 @@ def test_under_a_lowered_quota_nothing_more_is_started(
     with_size = {"cpus": 1, "memory_bytes": 64 * 1024**2}
     quota(scene, subject, **limits)
     bigger = {"cpus": 2, "memory_bytes": 128 * 1024**2}
-    doors = {
+    doors: dict[str, Callable[[], Answer]] = {
         "new workspace": lambda: client.post(URL, scene.body(name="new", **with_size)),
         "clone": lambda: client.post(f"{URL}{row.pk}/clone/", {"name": "copy"}),
     }
@@ -302,7 +295,7 @@ def test_under_a_lowered_quota_of_disk_no_image_is_made(scene: Scene, subject: s
     quota(scene, subject, disk_bytes=1)
     client = scene.client()
     body = {"name": "n", "host": str(scene.host.pk), "kind": "pull", "reference": "busybox"}
-    doors = {
+    doors: dict[str, Callable[[], Answer]] = {
         "snapshot": lambda: client.post(f"{URL}{row.pk}/snapshot/", {"name": "saved"}),
         "new image": lambda: client.post(f"{API}images/", body),
         "build": lambda: client.post(f"{API}images/{own.pk}/build/"),

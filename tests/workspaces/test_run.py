@@ -141,3 +141,12 @@ def test_an_action_on_an_outdated_view_is_refused(scene: Scene, service: Any) ->
     with pytest.raises(Conflict):
         service(actor=scene.owner, workspace=workspace, expected_revision=7)
     assert workspace_get(workspace.pk).revision == 1
+
+
+def test_a_disabled_host_s_workspaces_offer_nothing_that_needs_it(scene: Scene) -> None:
+    workspace = scene.create()
+    observe(workspace, "error")
+    path = f"/api/v1/workspaces/{workspace.pk}/"
+    assert {"start", "redeploy"} <= set(scene.client().get(path).json()["allowed_actions"])
+    Host.objects.update(enabled=False)
+    assert scene.client().get(path).json()["allowed_actions"] == ["stop", "clone", "delete"]

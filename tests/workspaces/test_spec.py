@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from agent.protocol import naming
 from agent.protocol.compare import normalise
-from tests.factories import make_bind, make_image
+from tests.factories import make_bind, make_capability, make_image
 from tests.workspaces.scene import CANARY
+from trailer.access.models import Capability
 from workspaces.models import Workspace
 from workspaces.selectors import with_parts
 from workspaces.services import workspace_update
@@ -35,6 +36,7 @@ def test_the_spec_holds_every_field_in_normal_form(scene: Scene) -> None:
 
 
 def test_a_volume_is_mounted_by_its_engine_name_and_a_bind_by_its_path(scene: Scene) -> None:
+    make_capability(scene.host, scene.owner, Capability.BIND)
     bind = make_bind(scene.host, scene.owner, "/srv/models")
     mounts = [
         {"volume": str(scene.volume.pk), "target": "/data"},

@@ -176,6 +176,23 @@ def test_an_edit_of_a_stopped_workspace_deploys_nothing_before_its_start(scene: 
     assert (workspace.revision, workspace_status(workspace)) == (2, "stopped")
 
 
+@pytest.mark.parametrize(
+    ("data", "is_told"),
+    [
+        ({"name": "renamed"}, True),
+        ({"name": "renamed", "env": {}}, False),
+        ({"description": "x"}, False),
+    ],
+)
+def test_a_rename_in_place_says_that_the_hostname_stays(
+    scene: Scene, data: dict[str, Any], is_told: bool
+) -> None:
+    workspace = running(scene)
+    plan = workspace_plan(actor=scene.owner, workspace=workspace, data=data)
+    told = ("The hostname inside keeps the old name until the container is replaced.",)
+    assert plan.notes == (told if is_told else ())
+
+
 def test_a_stopped_workspace_is_renamed_in_place(scene: Scene) -> None:
     workspace = scene.create_full(desired_state="stopped")
     observe(workspace, "stopped")

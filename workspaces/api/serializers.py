@@ -255,6 +255,27 @@ class LossSerializer(serializers.Serializer[Any]):
     )
 
 
+class ReplaceLossSerializer(LossSerializer):
+    """One of several workspaces that would be replaced."""
+
+    workspace = serializers.UUIDField()
+    name = serializers.CharField()
+    service = serializers.CharField(help_text="Of a stack; or empty.")
+    why = serializers.ChoiceField(
+        choices=["image", "changed", "removed", "newer_image", "pulled_again"],
+        help_text="With pulled_again it is replaced only if its tag has moved.",
+    )
+
+
+class ReplaceLossesSerializer(serializers.Serializer[Any]):
+    """Only the workspaces that would lose files."""
+
+    workspaces = ReplaceLossSerializer(many=True)
+    problem = serializers.CharField(
+        help_text="Why it is not known what would be replaced; then nothing will be. Or empty."
+    )
+
+
 class PlanSerializer(LossSerializer):
     action = serializers.ChoiceField(
         choices=["none", "create", "in_place", "replace", "start", "stop"]
@@ -263,6 +284,9 @@ class PlanSerializer(LossSerializer):
     downtime = serializers.ChoiceField(choices=["none", "brief"])
     downtime_reason = serializers.CharField(
         allow_blank=True, help_text="Why a replace can't do without downtime."
+    )
+    notes = serializers.ListField(
+        child=serializers.CharField(), help_text="What else is to be known, as sentences."
     )
 
 

@@ -18,6 +18,8 @@ from trailer import policy
 from trailer.errors import WouldLoseFiles
 from trailer.revisions import check_revision
 from trailer.validation import stored_text
+from workspaces.choices import DesiredState
+from workspaces.models import Workspace
 from workspaces.selectors import workspace_get
 from workspaces.sessions.access import Place
 from workspaces.sessions.layers import Found, layers_of
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
+    from images.models import Image
     from trailer.policy import Actor
-    from workspaces.models import Workspace
     from workspaces.services.change import Change
 
 # Names of files are content: who may open a terminal sees them.
@@ -38,6 +40,8 @@ NAMES_RIGHT: Final = "workspace.exec"
 SNAPSHOT: Final = "snapshot"
 _NO_NAMES: Final = "The names of files are shown to those who may open a terminal."
 _MOST_PATH: Final = 4096
+# Workspaces of one image; all are asked about at once.
+MOST_ASKED: Final = 100
 _MIB: Final = 1024 * 1024
 
 
@@ -82,6 +86,36 @@ def losses_of(actor: Actor, workspaces: Sequence[Workspace]) -> list[Loss]:
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReplaceLoss:
+    """A workspace whose container would go, why, and what would be gone with it."""
+
+    workspace: Workspace
+    why: str
+    loss: Loss
+
+
+def replace_losses(
+    actor: Actor, replaced: Sequence[tuple[Workspace, str]]
+) -> tuple[ReplaceLoss, ...]:
+    """Those of them that would lose files."""
+    losses = losses_of(actor, [workspace for workspace, _ in replaced])
+    return tuple(
+        ReplaceLoss(workspace=workspace, why=why, loss=loss)
+        for (workspace, why), loss in zip(replaced, losses, strict=True)
+        if loss.loses_files
+    )
+
+
+def image_losses(actor: Actor, image: Image) -> tuple[ReplaceLoss, ...]:
+    """Of workspaces that run from it and that the actor may see, should it be made again."""
+    rows = Workspace.objects.visible_to(actor).filter(
+        image=image, desired_state=DesiredState.RUNNING
+    )
+    running = rows.exclude(container_id="").select_related("host", "owner")
+    return replace_losses(actor, [(row, "image") for row in running.order_by("name")[:MOST_ASKED]])
+
+
 def revision_without_loss(
     actor: Actor,
     workspace: Workspace,
@@ -118,6 +152,23 @@ def loss_body(loss: Loss) -> dict[str, Any]:
         "writable_layer": None if loss.layer is None else _layer_body(loss.layer),
         "writable_layer_reason": loss.reason,
         "can_snapshot": loss.can_snapshot,
+    }
+
+
+def replace_body(losses: Sequence[ReplaceLoss], problem: str = "") -> dict[str, Any]:
+    """As the plans of images and stacks hold it."""
+    return {
+        "workspaces": [
+            {
+                "workspace": item.workspace.pk,
+                "name": item.workspace.name,
+                "service": item.workspace.service,
+                "why": item.why,
+                **loss_body(item.loss),
+            }
+            for item in losses
+        ],
+        "problem": problem,
     }
 
 

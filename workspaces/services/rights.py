@@ -205,12 +205,14 @@ def _volume_use(volume: Volume, by: tuple[Person, ...], *, read_only: bool, evic
         by=by,
         role=Role.VIEWER if read_only else Role.EDITOR,
         evicted=evicted,
-        capability=Capability.BIND if volume.kind == VolumeKind.BIND else None,
+        capability=Capability.BIND
+        if volume.kind == VolumeKind.BIND and volume.rests_on_capability
+        else None,
     )
 
 
 def _network_use(network: Network, by: tuple[Person, ...], *, evicted: bool) -> Use:
-    chooses = chooses_addresses(chosen_addresses(network))
+    chooses = network.rests_on_capability and chooses_addresses(chosen_addresses(network))
     return Use(
         kind=ObjectKind.NETWORK,
         id=network.pk,

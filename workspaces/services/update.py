@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from agent.protocol.compare import REPLACE
 from trailer import policy
 from workspaces.fields import fields_of
 from workspaces.selectors import workspace_get
@@ -35,6 +36,8 @@ class Plan:
     downtime: str
     downtime_reason: str = ""
     loss: Loss = NOTHING
+    # What the action and the changes alone do not say.
+    notes: tuple[str, ...] = ()
 
 
 def workspace_update(
@@ -91,7 +94,16 @@ def plan_of(actor: Actor, change: Change) -> Plan:
         downtime=change.downtime,
         downtime_reason=change.downtime_reason,
         loss=loss_of(actor, change.workspace, change.action),
+        notes=_notes(change),
     )
+
+
+def _notes(change: Change) -> tuple[str, ...]:
+    """An engine gives a container its hostname once."""
+    is_renamed = change.workspace.name != change.fields.name
+    if not is_renamed or not change.workspace.container_id or change.action == REPLACE:
+        return ()
+    return ("The hostname inside keeps the old name until the container is replaced.",)
 
 
 def _prepare(actor: Actor, current: Workspace, data: Mapping[str, Any]) -> Change:

@@ -50,3 +50,9 @@ class StackRollbackInput(StrictSerializer):
     revision = Whole(required=False, min_value=1)
     commit = OptionalText(max_length=64)
     sync = Identifier(required=False)
+
+
+class StackRollbackPlanInput(StrictSerializer):
+    """None: the revision before the one that is deployed."""
+
+    revision = Whole(required=False, min_value=1)

@@ -15,12 +15,15 @@ from trailer.access.api.views import GrantsMixin, TransferMixin, transfers
 from trailer.api.schema import IF_MATCH
 from trailer.api.serializers import NoInput
 from trailer.errors import Invalid
+from workspaces.api.serializers import ReplaceLossesSerializer
+from workspaces.services.loss import replace_body
 from workspaces.stacks.api import inputs, outputs
 from workspaces.stacks.api.filters import StackFilter
 from workspaces.stacks.api.source import SourceMixin
 from workspaces.stacks.models import Stack, Sync
 from workspaces.stacks.selectors import stack_views
 from workspaces.stacks.services.actions import stack_deploy, stack_rollback, stack_sync
+from workspaces.stacks.services.plan import stack_deploy_plan, stack_rollback_plan
 from workspaces.stacks.services.stacks import stack_create, stack_delete, stack_update
 from workspaces.stacks.services.transfer import stack_transfer
 
@@ -31,7 +34,15 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from rest_framework.request import Request
 
+    from workspaces.stacks.services.plan import StackPlan
+
 _run = extend_schema(request=NoInput, parameters=[IF_MATCH], responses={202: outputs.StackOutput})
+
+_planned = extend_schema(request=NoInput, responses={200: ReplaceLossesSerializer})
+
+
+def _losses(plan: StackPlan) -> Response:
+    return Response(ReplaceLossesSerializer(replace_body(plan.losses, plan.problem)).data)
 
 
 @transfers(outputs.StackOutput)
@@ -103,6 +114,29 @@ class StackViewSet(GrantsMixin, TransferMixin, SourceMixin):
             actor=request.user, stack=stack, expected_revision=self.seen_revision, **data
         )
         return self.answer(stack.pk, 202)
+
+    @_planned
+    @action(detail=True, methods=["post"], url_path="deploy/plan")
+    def deploy_plan(self, request: Request, pk: str) -> Response:
+        """Services that a deploy would take files from; asks the repository, saves nothing."""
+        self.given(NoInput)
+        return _losses(stack_deploy_plan(actor=request.user, stack=self.get_object()))
+
+    @_planned
+    @action(detail=True, methods=["post"], url_path="sync/plan")
+    def sync_plan(self, request: Request, pk: str) -> Response:
+        """Services that a sync would take files from; asks the repository, saves nothing."""
+        self.given(NoInput)
+        stack = self.get_object()
+        return _losses(stack_deploy_plan(actor=request.user, stack=stack, forced=False))
+
+    @extend_schema(request=inputs.StackRollbackPlanInput, responses={200: ReplaceLossesSerializer})
+    @action(detail=True, methods=["post"], url_path="rollback/plan")
+    def rollback_plan(self, request: Request, pk: str) -> Response:
+        """Services that a rollback would take files from; saves nothing."""
+        revision = self.given(inputs.StackRollbackPlanInput).get("revision")
+        stack = self.get_object()
+        return _losses(stack_rollback_plan(actor=request.user, stack=stack, revision=revision))
 
     @extend_schema(responses=outputs.SyncOutput(many=True), filters=False)
     @action(detail=True, filter_backends=[])

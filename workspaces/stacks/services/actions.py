@@ -48,7 +48,7 @@ def stack_rollback(
     policy.require(actor, "stack.modify", stack)
     with transaction.atomic():
         current = _locked(stack, expected_revision)
-        target = _target(current, revision=revision, commit=commit, sync_id=sync_id)
+        target = rollback_target(current, revision=revision, commit=commit, sync_id=sync_id)
         change = {"field": "revision", "from": None, "to": target.number}
         record("stack.rollback", current, actor=actor, changes=[change])
         return sync_request(current.pk, trigger=Trigger.ROLLBACK, actor=actor, target=target)
@@ -72,7 +72,7 @@ def _locked(stack: Stack, expected_revision: int | None) -> Stack:
     return current
 
 
-def _target(
+def rollback_target(
     stack: Stack, *, revision: int | None, commit: str, sync_id: UUID | None
 ) -> StackRevision:
     if sum(1 for given in (revision is not None, bool(commit), sync_id is not None) if given) > 1:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from workspaces.fields import WorkspaceFields
+    from workspaces.services.change import Change
     from workspaces.stacks.file.types import DomainSpec, ServiceSpec, VolumeMount
     from workspaces.stacks.models import Stack
     from workspaces.stacks.sync.places import Places
@@ -67,6 +68,13 @@ def write(order: Order, service: ServiceSpec) -> str:
         return _write(order, service)
     except ApplicationError as error:
         raise SyncProblem(f"Service {service.name}: {error.message}") from error
+
+
+def planned_change(order: Order, workspace: Workspace, service: ServiceSpec) -> Change:
+    """What writing the service would do; inside the caller's transaction."""
+    current = workspace_lock(workspace, expected_revision=None)
+    fields = _fields(order, service)
+    return change_prepare(actor=order.stack.owner, workspace=current, fields=fields)
 
 
 def workspace_of(stack: Stack, service_name: str) -> Workspace | None:

@@ -56,7 +56,7 @@ def _take(work: Work, stack: Stack, sync: Sync, found: Checkout) -> Result:
     due = sync.forced or services_down(stack, timezone.now()) or newer_images(stack)
     is_quiet = same and not due
     with work.held():
-        revision = deployed if same and deployed else _revision(stack, found)
+        revision = deployed if same and deployed else revision_for(stack, found)
         work.set(
             revision=revision,
             commit=found.commit_id,
@@ -91,7 +91,7 @@ def _stay(work: Work, stack: Stack, why: str) -> Result:
     return Go(Phase.PREPARING)
 
 
-def _revision(stack: Stack, found: Checkout) -> StackRevision:
+def revision_for(stack: Stack, found: Checkout) -> StackRevision:
     """One per content: a try that failed and is tried again makes no second one."""
     newest = stack.revisions.order_by("-number").first()
     if (
