@@ -26,6 +26,7 @@ def rename(
         return ()
     here = Ref(id=container.id)
     if wanted in chain.view.containers_by_name:
+        chain.plan.unfinished.add(chain.workspace.id)
         if container.name == aside or not _breaks_a_ring(chain, container):
             return ()
         moving = replace(chain, cause="exchanges its name with another workspace", changes=())

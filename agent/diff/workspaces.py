@@ -136,6 +136,7 @@ class WorkspaceDiff:
             # At once and not only with its next start: another workspace may want its old name.
             return
         elif not spares:
+            self._note_in_place(workspace, main)
             self._plan.findings.append(
                 workspace_finding(
                     workspace,
@@ -188,6 +189,7 @@ class WorkspaceDiff:
         """The old container is gone, its replacement waits under the spare name."""
         others = tuple(spare for spare in spares if spare is not ready)
         after += self._remove_spares(workspace, others)
+        self._plan.unfinished.add(workspace.id)
         chain = self._chain(workspace, "finishing an interrupted replace")
         name = naming.container_name(workspace.spec.name)
         renamed = chain.rename(Ref(id=ready.id), name, after=after, event="replace")
@@ -223,6 +225,7 @@ class WorkspaceDiff:
         before = len(self._plan.nodes)
         in_place(self._chain(workspace, ""), main, networks, after=cleared)
         if len(self._plan.nodes) == before and not spares:
+            self._note_in_place(workspace, main)
             now = self._view.now
             found = workspace_finding(workspace, main, now=now)
             found = without_gpus(found, lost_gpus(self._view, workspace))
@@ -312,6 +315,7 @@ class WorkspaceDiff:
     ) -> None:
         begun = self._begun(workspace, main, spares)
         if begun:
+            self._plan.unfinished.add(workspace.id)
             chain = replace(chain, cause="finishing an interrupted replace")
             take_over(chain, Ref(id=begun.id), main, is_started=True)
             return
@@ -326,6 +330,7 @@ class WorkspaceDiff:
         )
         ready = self._ready_to_start(workspace, spares, parts)
         if ready and not beside:
+            self._plan.unfinished.add(workspace.id)
             chain = replace(chain, cause="finishing an interrupted replace")
             take_over(chain, Ref(id=ready.id), main)
             return
@@ -356,6 +361,12 @@ class WorkspaceDiff:
         if len(spares) != 1 or not _stands_ready(workspace, spares[0], parts):
             return None
         return spares[0] if is_made_for(self._view, workspace, spares[0]) else None
+
+    def _note_in_place(self, workspace: DesiredWorkspace, main: ObservedContainer | None) -> None:
+        """From here on a difference is somebody else's doing."""
+        enabled = self._view.desired.settings.enabled
+        if main and enabled and workspace.id not in self._plan.unfinished:
+            self._plan.in_place.append((workspace.id, workspace.revision))
 
     # --- small words -----------------------------------------------------------------------------
 

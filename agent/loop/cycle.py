@@ -198,6 +198,9 @@ class CycleLoop:
         for workspace_id, container_id in plan.adopted:
             log.info("adopted container %s of workspace %s", container_id[:12], workspace_id)
             parts.journal.own(container_id, kind=WORKSPACE, object_id=workspace_id)
+        for workspace_id, revision in plan.in_place:
+            if knows.applied.get(workspace_id) != revision:
+                parts.journal.mark_applied(workspace_id, revision)
         parts.journal.forget_absent(
             WORKSPACE,
             frozenset(container.id for container in observed.containers),
