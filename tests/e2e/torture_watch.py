@@ -18,6 +18,8 @@ AGENT_SILENCE = 3.0 * HEARTBEAT
 # A question and its answer cross the second.
 _ROUNDING = 0.5
 _PERIOD = 0.3
+# A heartbeat that waited for server or database is heard when these are back.
+_IN_FLIGHT = 4.0
 # A request to parts that have been up for so long is answered.
 _ANSWERS_AFTER = 20.0
 
@@ -101,7 +103,8 @@ class StormWatch:
         engine_down, agent_down = self._parts["engine"].down_since, self._parts["agent"].down_since
         heard = self._heard_since
         if agent_down is not None:
-            limit = max(agent_down, *served) + AGENT_SILENCE + _ROUNDING
+            waited = max(served) + _IN_FLIGHT
+            limit = max(agent_down, waited) + AGENT_SILENCE + _ROUNDING
             self._verdict("agent", begun, limit, agent_down, any_fresh, rows)
         elif engine_down is not None and heard is not None:
             limit = max(engine_down, heard) + ENGINE_SILENCE
