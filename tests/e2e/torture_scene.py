@@ -19,9 +19,9 @@ from tests.e2e.torture_witness import Witness
 from tests.e2e.torture_writer import Api, StormWriter, dockerfile
 from tests.ground.images import BUSYBOX, RUN_UNTIL_STOPPED, ensure_images
 from tests.ground.postgres import PrivatePostgres
-from tests.ground.server import ROOT, RunningTrailer
+from tests.ground.server import ROOT
+from tests.ground.standalone import StandaloneTrailer
 from tests.ground.wait import eventually
-from tests.ground.ways import Standalone
 
 if TYPE_CHECKING:
     from tests.ground.engine import PrivateEngine
@@ -51,8 +51,7 @@ class TortureScene:
         self.log: list[str] = []
         self._folder = Path(tempfile.mkdtemp(prefix="trailer-test-torture-"))
         self._postgres = PrivatePostgres()
-        settings = {"DATABASE_URL": self._postgres.url, "TRAILER_EMBEDDED_AGENT": "0"}
-        self.trailer = RunningTrailer(engine.url, settings, way=Standalone)
+        self.trailer = StandaloneTrailer(engine.url, database_url=self._postgres.url)
         self.parts: dict[str, Part] = {}
         self._rounds = 0
 
