@@ -55,10 +55,10 @@ deployed:
 	@$(PYTHON) deploy/setup.py test
 	$(VENV)/pytest --quiet --timeout=900 tests/deployed
 
-# The tests whose sizes tests/ground/size.py names, in full; twenty minutes.
+# The tests whose sizes tests/ground/size.py names, in full; half an hour.
 long:
 	@$(PYTHON) deploy/setup.py test
-	TRAILER_TEST_LONG=1 $(VENV)/pytest --quiet -n 3 --dist loadfile --timeout=1800 tests/engine/test_kill_points.py tests/engine/test_overseer_killed.py tests/engine/test_cleanup.py tests/engine/test_database_replaces.py tests/e2e/test_production.py tests/e2e/test_terminals.py
+	TRAILER_TEST_LONG=1 $(VENV)/pytest --quiet -n 3 --dist loadfile --timeout=1800 tests/engine/test_kill_points.py tests/engine/test_overseer_killed.py tests/engine/test_cleanup.py tests/engine/test_database_replaces.py tests/e2e/test_production.py tests/e2e/test_terminals.py tests/e2e/test_torture.py
 
 # Every page and dialog at two widths, light and dark, to look at: tests/artifacts/page-*.png.
 pictures:

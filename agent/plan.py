@@ -126,7 +126,9 @@ Finding = (
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """`cleanup` says what becomes of unwanted objects: done, held or skipped (none unwanted).
-    `adopted` are containers found by name and signature that the journal does not know yet."""
+    `adopted` are containers found by name and signature that the journal does not know yet.
+    `in_place` are workspaces, with their revisions, of which nothing is left to do, `unfinished`
+    those of which something still is after this plan."""
 
     nodes: tuple[Node, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -136,6 +138,8 @@ class Plan:
     recheck_after: float | None = None
     # Workspaces whose removal the brake holds.
     held_workspaces: tuple[str, ...] = ()
+    in_place: tuple[tuple[str, int], ...] = ()
+    unfinished: frozenset[str] = frozenset()
 
     def render(self) -> str:
         lines = [node.render() for node in self.nodes]
@@ -155,6 +159,8 @@ class PlanBuilder:
     message: str = ""
     recheck_after: float | None = None
     held_workspaces: tuple[str, ...] = ()
+    in_place: list[tuple[str, int]] = field(default_factory=list)
+    unfinished: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -189,4 +195,6 @@ class PlanBuilder:
             message=self.message,
             recheck_after=self.recheck_after,
             held_workspaces=self.held_workspaces,
+            in_place=tuple(self.in_place),
+            unfinished=frozenset(self.unfinished),
         )

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from agent.observed import ObservedContainer
 
 
-def rename(chain: Chain, container: ObservedContainer) -> tuple[int, ...]:
+def rename(
+    chain: Chain, container: ObservedContainer, *, after: tuple[int, ...] = ()
+) -> tuple[int, ...]:
     """The steps that give it its name. One whose name somebody else holds stays under its
     present one, unless the two wait for each other."""
     wanted = naming.container_name(chain.name)
@@ -24,10 +26,11 @@ def rename(chain: Chain, container: ObservedContainer) -> tuple[int, ...]:
         return ()
     here = Ref(id=container.id)
     if wanted in chain.view.containers_by_name:
+        chain.plan.unfinished.add(chain.workspace.id)
         if container.name == aside or not _breaks_a_ring(chain, container):
             return ()
         moving = replace(chain, cause="exchanges its name with another workspace", changes=())
-        return (moving.rename(here, aside),)
+        return (moving.rename(here, aside, after=after),)
     edited = container.name == aside or was_edited(chain.view, chain.workspace, container)
     renaming = replace(
         chain,
@@ -41,7 +44,8 @@ def rename(chain: Chain, container: ObservedContainer) -> tuple[int, ...]:
             ),
         ),
     )
-    return (renaming.rename(here, wanted, event="rename" if edited else "heal"),)
+    event = "rename" if edited else "heal"
+    return (renaming.rename(here, wanted, event=event, after=after),)
 
 
 def _breaks_a_ring(chain: Chain, container: ObservedContainer) -> bool:

@@ -128,11 +128,15 @@ class WorkspaceDiff:
             if enabled and not was_edited(self._view, workspace, main):
                 cause, event = "started outside Trailer", "heal"
             chain = self._chain(workspace, cause)
-            chain.stop(main, begins="stopping", event=event)
+            stopped = chain.stop(main, begins="stopping", event=event)
+            if enabled:
+                # Not in a later plan: what this revision asks for counts as done after this one.
+                rename(self._chain(workspace, ""), main, after=stopped)
         elif main and enabled and rename(self._chain(workspace, ""), main):
             # At once and not only with its next start: another workspace may want its old name.
             return
         elif not spares:
+            self._note_in_place(workspace, main)
             self._plan.findings.append(
                 workspace_finding(
                     workspace,
@@ -185,6 +189,7 @@ class WorkspaceDiff:
         """The old container is gone, its replacement waits under the spare name."""
         others = tuple(spare for spare in spares if spare is not ready)
         after += self._remove_spares(workspace, others)
+        self._plan.unfinished.add(workspace.id)
         chain = self._chain(workspace, "finishing an interrupted replace")
         name = naming.container_name(workspace.spec.name)
         renamed = chain.rename(Ref(id=ready.id), name, after=after, event="replace")
@@ -220,6 +225,7 @@ class WorkspaceDiff:
         before = len(self._plan.nodes)
         in_place(self._chain(workspace, ""), main, networks, after=cleared)
         if len(self._plan.nodes) == before and not spares:
+            self._note_in_place(workspace, main)
             now = self._view.now
             found = workspace_finding(workspace, main, now=now)
             found = without_gpus(found, lost_gpus(self._view, workspace))
@@ -309,6 +315,7 @@ class WorkspaceDiff:
     ) -> None:
         begun = self._begun(workspace, main, spares)
         if begun:
+            self._plan.unfinished.add(workspace.id)
             chain = replace(chain, cause="finishing an interrupted replace")
             take_over(chain, Ref(id=begun.id), main, is_started=True)
             return
@@ -323,6 +330,7 @@ class WorkspaceDiff:
         )
         ready = self._ready_to_start(workspace, spares, parts)
         if ready and not beside:
+            self._plan.unfinished.add(workspace.id)
             chain = replace(chain, cause="finishing an interrupted replace")
             take_over(chain, Ref(id=ready.id), main)
             return
@@ -353,6 +361,12 @@ class WorkspaceDiff:
         if len(spares) != 1 or not _stands_ready(workspace, spares[0], parts):
             return None
         return spares[0] if is_made_for(self._view, workspace, spares[0]) else None
+
+    def _note_in_place(self, workspace: DesiredWorkspace, main: ObservedContainer | None) -> None:
+        """From here on a difference is somebody else's doing."""
+        enabled = self._view.desired.settings.enabled
+        if main and enabled and workspace.id not in self._plan.unfinished:
+            self._plan.in_place.append((workspace.id, workspace.revision))
 
     # --- small words -----------------------------------------------------------------------------
 

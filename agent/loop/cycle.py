@@ -112,7 +112,7 @@ class CycleLoop:
         self._looked(full=full)
         now = clock.utc_now()
         plan = make_plan(state, observed, knows, now=now)
-        self._remember(state, observed, plan)
+        self._remember(state, observed, knows, plan)
         parts.addresses.saw(
             taken_addresses(View(desired=state, observed=observed, knows=knows, now=now))
         )
@@ -191,20 +191,27 @@ class CycleLoop:
         self._outage_told = False
         self.trouble = ""
 
-    def _remember(self, state: HostState, observed: ObservedState, plan: Plan) -> None:
+    def _remember(
+        self, state: HostState, observed: ObservedState, knows: Knowledge, plan: Plan
+    ) -> None:
         parts = self._parts
         for workspace_id, container_id in plan.adopted:
             log.info("adopted container %s of workspace %s", container_id[:12], workspace_id)
             parts.journal.own(container_id, kind=WORKSPACE, object_id=workspace_id)
+        for workspace_id, revision in plan.in_place:
+            if knows.applied.get(workspace_id) != revision:
+                parts.journal.mark_applied(workspace_id, revision)
         parts.journal.forget_absent(
             WORKSPACE,
             frozenset(container.id for container in observed.containers),
             wanted=frozenset(workspace.id for workspace in state.workspaces),
+            known=knows.owned_ids,
         )
         parts.journal.forget_absent(
             PREREQUISITE,
             frozenset(c.id for c in observed.containers) | {n.id for n in observed.networks},
             wanted=frozenset(),
+            known=knows.owned_ids,
         )
         going = {c.id for c in observed.containers if c.state in {"removing", "dead"}}
         now = clock.monotonic()

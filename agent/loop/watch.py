@@ -55,6 +55,7 @@ class CycleWatcher(Watcher):
         self._findings = {
             f.workspace_id: f for f in plan.findings if isinstance(f, WorkspaceFinding)
         }
+        self._unfinished = plan.unfinished
         self._tombstones = {object_key(t.kind, t.object_id): t for t in state.tombstones}
         self._revisions = parts.target.revisions()
 
@@ -143,7 +144,8 @@ class CycleWatcher(Watcher):
             still = finding(workspace, container, status=found.status, message=found.message)
             self._parts.reporter.workspace(still)
             return
-        self._parts.journal.mark_applied(workspace.id, workspace.revision)
+        if workspace.id not in self._unfinished:
+            self._parts.journal.mark_applied(workspace.id, workspace.revision)
         self._parts.reporter.workspace(
             workspace_finding(workspace, container, now=clock.utc_now(), enabled=enabled)
         )

@@ -139,9 +139,10 @@ class FakeRuntime(FakeImages, FakeSessions):
         health = self.first_health if self._has_health_check(container_id) else ""
         self._set(container, "start", state="running", health=health, error="", exit_code=0)
         ipv4 = {EVERY_IPV4} if self.publishes_ipv6 else {EVERY_IPV4, ""}
+        request = self.requests.get(container_id)
         published = frozenset(
             (port.container_port, port.protocol)
-            for port in self.requests[container_id].ports
+            for port in (request.ports if request else ())
             if port.host_port is not None and port.host_ip in ipv4
         )
         running = self._get(container_id)

@@ -152,9 +152,17 @@ class Journal:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM owned WHERE engine_id = ?", (engine_id,))
 
-    def forget_absent(self, kind: str, present: frozenset[str], *, wanted: frozenset[str]) -> None:
-        """Drop ids whose object is gone. The last id of a wanted object stays: its absence is
-        drift, and the journal is what tells it from a first deployment."""
+    def forget_absent(
+        self,
+        kind: str,
+        present: frozenset[str],
+        *,
+        wanted: frozenset[str],
+        known: frozenset[str],
+    ) -> None:
+        """Drop ids whose object is gone, of those that were `known` before the look: what an
+        older cycle made meanwhile, that look could not see. The last id of a wanted object stays:
+        its absence is drift, and the journal is what tells it from a first deployment."""
         with self._database.transaction() as connection:
             rows = connection.execute(
                 "SELECT engine_id, object_id FROM owned WHERE kind = ?", (kind,)
@@ -163,7 +171,7 @@ class Journal:
             gone = [
                 (row[0],)
                 for row in rows
-                if row[0] not in present and (row[1] in alive or row[1] not in wanted)
+                if row[0] in known - present and (row[1] in alive or row[1] not in wanted)
             ]
             connection.executemany("DELETE FROM owned WHERE engine_id = ?", gone)
 

@@ -86,6 +86,8 @@ class Bench:
                 assert node.rescues
         touched = {node.step.key for node in plan.nodes if node.number in failed | skipped}
         for desired_workspace in desired.workspaces:
+            if desired_workspace.id in plan.unfinished:
+                continue
             if f"workspace:{desired_workspace.id}" not in touched:
                 self.journal.mark_applied(desired_workspace.id, desired_workspace.revision)
         return plan

@@ -251,6 +251,17 @@ def test_stop_and_start_keep_the_container(bench: Bench) -> None:
     assert bench.runtime.named("trailer-web").id == container_id  # type: ignore[union-attr]
 
 
+def test_a_rename_and_a_stop_at_once_are_one_plan_and_nobody_elses_doing(bench: Bench) -> None:
+    container_id = deployed(bench)
+    renamed = workspace("shop", id="w-web", desired_state="stopped", revision=3)
+    text = bench.cycle(host(renamed)).render().replace(container_id[:12], "OLD")
+    assert text.splitlines() == [
+        "1. stop_container 'shop' (OLD): stop requested",
+        "2. rename_container 'shop' (OLD to trailer-shop): name changed [name] <- 1",
+    ]
+    assert bench.plan(host(renamed)).render() == "nothing to do"
+
+
 def test_a_change_of_a_stopped_workspace_waits_until_it_is_started(bench: Bench) -> None:
     deployed(bench)
     bench.settle(host(workspace(desired_state="stopped", revision=2)))

@@ -8,7 +8,7 @@ import pytest
 from agent.errors import EngineError
 from agent.protocol.state import HostState
 from tests.agent.bench import Bench
-from tests.agent.documents import workspace
+from tests.agent.documents import document, network, volume, workspace
 from tests.agent.replace_scene import DATA, by_hand, deployed, host, named, verbs
 
 
@@ -43,6 +43,24 @@ def test_an_interrupted_replace_is_finished_and_the_two_never_meet(
     bench.settle(wanted)
     assert [c.state for c in bench.runtime.containers.values()] == ["running"]
     assert bench.runtime.requests[named(bench).id].env["A"] == "1"
+
+
+def test_networks_edited_before_a_replace_is_finished_are_an_edit_and_later_drift(
+    bench: Bench,
+) -> None:
+    deployed(bench, mounts=(DATA,))
+    interrupted(bench, after="start_container")
+    edited = workspace(mounts=(DATA,), env={"A": "1"}, network_ids=("n-lan",), revision=3)
+    wanted = document(workspaces=(edited,), volumes=(volume(),), networks=(network(),))
+    plans = [bench.cycle(wanted) for _ in range(4)]
+    causes = [node.step.cause for plan in plans for node in plan.nodes if not node.rescues]
+    assert "networks changed" in causes
+    assert not [cause for cause in causes if "outside Trailer" in cause]
+    assert plans[-1].nodes == ()
+    lan = next(n.id for n in bench.runtime.networks.values() if n.name == "trailer-lan")
+    bench.runtime.disconnect_network(lan, named(bench).id)
+    first = bench.plan(wanted).nodes[0].step
+    assert (first.cause, first.event) == ("network cut outside Trailer", "heal")
 
 
 @pytest.mark.parametrize("after", STOPPED)

@@ -132,10 +132,12 @@ def test_the_journal_forgets_what_is_gone_but_not_what_is_missed(database: Datab
     journal = Journal(database)
     journal.own("c1", kind="workspace", object_id="wanted")
     journal.own("c2", kind="workspace", object_id="unwanted")
-    journal.forget_absent("workspace", frozenset(), wanted=frozenset({"wanted"}))
+    known, wanted = journal.view().owned_ids, frozenset({"wanted"})
+    journal.forget_absent("workspace", frozenset(), wanted=wanted, known=known)
     assert journal.view().containers == {"wanted": "c1"}
     journal.own("c3", kind="workspace", object_id="wanted")
-    journal.forget_absent("workspace", frozenset({"c3"}), wanted=frozenset({"wanted"}))
+    known = journal.view().owned_ids
+    journal.forget_absent("workspace", frozenset({"c3"}), wanted=wanted, known=known)
     assert journal.view().owned_ids == {"c3"}
 
 

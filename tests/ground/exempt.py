@@ -19,6 +19,9 @@ ON_THEIR_OWN = {
     "tests/e2e/test_production.py": (
         "It kills PostgreSQL, Redis and the worker, and is always on processes that it may kill."
     ),
+    "tests/e2e/test_torture.py": (
+        "It kills and freezes server, database, agent and engine, and needs each by itself."
+    ),
     "tests/e2e/test_metrics_on_postgresql.py": (
         "It runs tests of single parts once more, on PostgreSQL; no server is started."
     ),

@@ -4,6 +4,7 @@ the other has nothing left to do."""
 import pytest
 
 LONGEST = (
+    "tests/e2e/test_torture.py",
     "tests/e2e/test_agent_container.py",
     "tests/engine/test_kill_points.py",
     "tests/engine/test_rows_swap.py",

@@ -64,6 +64,13 @@ class PrivatePostgres:
                     child.kill()
             psutil.wait_procs(children, timeout=10)
 
+    def processes(self) -> list[psutil.Process]:
+        """The server and what it started for its clients; none while it is down."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        server = psutil.Process(self._process.pid)
+        return [server, *server.children(recursive=True)]
+
     def run(self) -> None:
         """Start the server on its data folder and wait until it takes connections."""
         programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]

@@ -160,6 +160,13 @@ class RunningTrailer:
         """Return the end of what the server printed."""
         return process.tail(self.folder / "log", lines)
 
+    def api_is_up(self) -> bool:
+        """Whether it serves and has what it needs."""
+        try:
+            return self.session.get(f"{self.url}/readyz", timeout=5).ok
+        except requests.RequestException:
+            return False
+
     def _serves(self) -> bool:
         try:
             return self.session.get(f"{self.url}/healthz", timeout=2).ok

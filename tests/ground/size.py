@@ -21,3 +21,6 @@ TERMINALS = 200 if LONG else 80
 SERVICE_KILLS = 10 if LONG else 1
 # Replaces of a database under a writer: one for each kill, or each kill with each cause.
 EVERY_CAUSE_WITH_EVERY_KILL = LONG
+# A storm of faults and how long they come again, from the first to the last; minutes show more.
+TORTURE_STORM_S = 60.0 if LONG else 30.0
+TORTURE_S = 1500.0 if LONG else 0.0

@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -226,7 +227,17 @@ def test_an_event_is_kept_once_with_whoever_caused_it(scene: Scene) -> None:
     assert (row.kind, row.cause, row.cycle, row.revision) == ("replace", "env changed", 7, 2)
     assert row.actor == scene.admin
     assert row.changes == [{"field": "cpus", "from": None, "to": 1.0, "effect": "replace"}]
-    assert workspace_event_record(workspace.host, item, 4)
+
+
+def test_an_event_sent_again_by_an_agent_that_was_started_anew_is_one_row(scene: Scene) -> None:
+    workspace = scene.create()
+    item = event(workspace)
+    assert workspace_event_record(workspace.host, item, 3)
+    assert not workspace_event_record(workspace.host, item, 4)
+    # An agent that lost its state counts from the start again.
+    later = msgspec.structs.replace(item, at="2030-01-31T08:00:00Z")
+    assert workspace_event_record(workspace.host, later, 4)
+    assert Event.objects.filter(report_seq=item.seq).count() == 2
 
 
 def test_an_event_without_a_revision_has_no_actor(scene: Scene) -> None:

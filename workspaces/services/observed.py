@@ -14,6 +14,8 @@ from workspaces.models import Event, Revision, Workspace
 from workspaces.validation.report import clean_event, clean_observation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.protocol.report import WorkspaceEvent, WorkspaceStatus
     from hosts.models import Host
 
@@ -63,7 +65,7 @@ def workspace_event_record(host: Host, item: WorkspaceEvent, epoch: int) -> bool
         # Locked: a deletion at the same moment is before this row, or takes it along.
         ours = Workspace.objects.select_for_update(of=("self",)).filter(host=host)
         workspace = ours.filter(pk=event.workspace_id).first()
-        if workspace is None:
+        if workspace is None or _was_told(workspace, event.columns, item.seq):
             return False
         values: dict[str, Any] = {**event.columns, **_whose(workspace, item, event.revision)}
         _, created = Event.objects.get_or_create(
@@ -72,6 +74,13 @@ def workspace_event_record(host: Host, item: WorkspaceEvent, epoch: int) -> bool
         if created:
             events.publish("workspace", workspace.pk)
     return created
+
+
+def _was_told(workspace: Workspace, columns: Mapping[str, Any], seq: int) -> bool:
+    """An agent that was started anew before it heard that a row was taken sends it again, in a new
+    session. Its numbers go on over its starts, unless its state was lost."""
+    same = {name: columns[name] for name in ("at", "kind", "cause", "cycle")}
+    return Event.objects.filter(workspace=workspace, report_seq=seq, **same).exists()
 
 
 def _whose(workspace: Workspace, item: WorkspaceEvent, revision: int | None) -> dict[str, Any]:
