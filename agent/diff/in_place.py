@@ -10,7 +10,7 @@ from agent.diff.current import was_edited
 from agent.diff.names import rename
 from agent.engine_requests import RESTART_POLICY
 from agent.protocol import naming
-from agent.protocol.compare import normalise
+from agent.protocol.compare import IN_PLACE, REPLACE, normalise
 from agent.protocol.report import FieldChange
 from agent.steps import Ref, UnpauseContainer, UpdateContainer
 
@@ -135,7 +135,9 @@ def limits_to_lift(
     spec = normalise(workspace.spec)
     cpus, memory = nano_cpus(spec), spec.memory_bytes or 0
     lifted = (container.nano_cpus and not cpus) or (container.memory_bytes and not memory)
-    return _limit_changes(container, cpus=cpus, memory=memory) if lifted else ()
+    if not lifted:
+        return ()
+    return _limit_changes(container, cpus=cpus, memory=memory, effect=REPLACE)
 
 
 def _limits(chain: Chain, container: ObservedContainer) -> None:
@@ -177,11 +179,11 @@ def _restart_policy(chain: Chain, container: ObservedContainer) -> None:
 
 
 def _limit_changes(
-    container: ObservedContainer, *, cpus: int, memory: int
+    container: ObservedContainer, *, cpus: int, memory: int, effect: str = IN_PLACE
 ) -> tuple[FieldChange, ...]:
     pairs = (("cpus", container.nano_cpus, cpus), ("memory_bytes", container.memory_bytes, memory))
     return tuple(
-        FieldChange(field=field, old=old or None, new=new or None, effect="in_place")
+        FieldChange(field=field, old=old or None, new=new or None, effect=effect)
         for field, old, new in pairs
         if old != new
     )

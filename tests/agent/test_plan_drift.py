@@ -118,8 +118,10 @@ def test_limits_changed_by_hand_are_put_back_in_place(bench: Bench) -> None:
 def test_a_limit_that_should_not_be_there_needs_a_new_container(bench: Bench) -> None:
     desired = deployed(bench)
     by_hand(bench.runtime, memory_bytes=64 * 2**20)
-    text = bench.plan(desired).render()
-    assert "create_container 'web' (trailer-web-next): limits were changed" in text
+    plan = bench.plan(desired)
+    assert "create_container 'web' (trailer-web-next): limits were changed" in plan.render()
+    told = [change for node in plan.nodes for change in node.step.changes]
+    assert {(change.field, change.effect) for change in told} == {("memory_bytes", "replace")}
 
 
 def test_a_created_container_is_found_and_started_never_doubled(bench: Bench) -> None:

@@ -235,6 +235,23 @@ def test_an_event_without_a_revision_has_no_actor(scene: Scene) -> None:
     assert Event.objects.get(kind="heal").actor is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        ("heal", "container was removed outside Trailer"),
+        ("heal", "renamed outside Trailer"),
+        ("replace", "limits were changed outside Trailer"),
+        ("heal", "paused outside Trailer (the agent was interrupted while doing it)"),
+    ],
+)
+def test_healing_is_nobodys_act(scene: Scene, kind: str, cause: str) -> None:
+    workspace = scene.create()
+    healed = event(workspace, event=kind, cause=cause, revision=1)
+    assert workspace_event_record(workspace.host, healed, 1)
+    row = Event.objects.get(kind=kind)
+    assert (row.actor, row.actor_name, row.revision) == (None, "engine", 1)
+
+
 def test_a_secret_in_an_agents_event_is_masked(scene: Scene) -> None:
     workspace = scene.create()
     change = FieldChange(field="secret_env", old={"A": "hush"}, new="hush", effect="replace")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from agent.protocol.report import WorkspaceEvent, WorkspaceStatus
     from hosts.models import Host
 
+_HEAL = "heal"
+_DRIFT = "outside Trailer"
 _SHOWN = (
     "observed_status",
     "message",
@@ -63,14 +65,21 @@ def workspace_event_record(host: Host, item: WorkspaceEvent, epoch: int) -> bool
         workspace = ours.filter(pk=event.workspace_id).first()
         if workspace is None:
             return False
-        actor_id = _actor_of(workspace, event.revision)
-        values: dict[str, Any] = {**event.columns, "actor_id": actor_id}
+        values: dict[str, Any] = {**event.columns, **_whose(workspace, item, event.revision)}
         _, created = Event.objects.get_or_create(
             workspace=workspace, report_epoch=epoch, report_seq=item.seq, defaults=values
         )
         if created:
             events.publish("workspace", workspace.pk)
     return created
+
+
+def _whose(workspace: Workspace, item: WorkspaceEvent, revision: int | None) -> dict[str, Any]:
+    """Healing is nobody's act: what was done to the container past Trailer is put right. In one
+    case that is a replace, which its cause tells."""
+    if item.event == _HEAL or _DRIFT in item.cause:
+        return {"actor_name": "engine"}
+    return {"actor_id": _actor_of(workspace, revision)}
 
 
 def _actor_of(workspace: Workspace, revision: int | None) -> Any:
