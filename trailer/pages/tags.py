@@ -10,8 +10,8 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 
 from images.selectors import update_available
-from trailer import policy
-from trailer.pages import addresses, audit_words, quantities
+from trailer import policy, quantities
+from trailer.pages import addresses, audit_words
 from trailer.pages.badges import Shown, badge_of, message_of, resource_of, state_of
 from trailer.pages.navigation import links_for
 from workspaces.urls.place import url_address
