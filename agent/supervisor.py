@@ -93,9 +93,7 @@ class Supervisor:
             on_change=self._state_changed,
             on_rejected=self._rejected,
         )
-        self.engine_watch = EngineWatch(
-            runtime, on_turn=lambda answers: self.engine_turns.turned(answers)
-        )
+        self.engine_watch = EngineWatch(runtime, on_turn=self._engine_turned)
         self.self_watch = self._self_watch(agents, own_id)
         self.maintenance = self._maintenance(agents)
         self.heartbeat = self._heartbeat(runtime, server)
@@ -357,3 +355,6 @@ class Supervisor:
 
     def _rejected(self, why: str) -> None:
         self.cycles.tell_failure(AgentError(why), trigger="state", started_at=clock.timestamp())
+
+    def _engine_turned(self, answers: bool) -> None:
+        self.engine_turns.turned(answers)

@@ -23,12 +23,15 @@ BY_ITSELF: Final = "ended by itself"
 BY_HAND: Final = "restarted outside Trailer"
 WITH_ENGINE: Final = "restarted with the engine"
 UNKNOWN: Final = "why is not known"
+# A restart is counted when the process ends, and begins after a pause.
+WAITING: Final = "restarting"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """A container as it was when its ends were told last. `started_at` is empty when this agent
-    started it since; `ended_at` is the engine's time of the newest end that is told."""
+    started it since, and WAITING while the engine was about to; `ended_at` is the engine's time of
+    the newest end that is told."""
 
     restart_count: int
     started_at: str
@@ -101,7 +104,7 @@ def ends_since(
     if missing:
         ends.append(End(kind=RESTARTED, cause=UNKNOWN, count=missing))
     newest = max((death.at for death in (*told, *killed)), default=run.ended_at)
-    now = Run(restart_count=count, started_at=container.started_at, ended_at=newest)
+    now = Run(restart_count=count, started_at=start_of(container), ended_at=newest)
     return Verdict(ends=tuple(ends), left=left, run=now)
 
 
@@ -110,7 +113,13 @@ def _was_reset(run: Run, container: ObservedContainer) -> bool:
     if not run.started_at or container.restart_count < run.restart_count:
         return bool(run.started_at)
     same = container.restart_count == run.restart_count
-    return same and container.is_up and container.started_at != run.started_at
+    if not same or container.state not in {"running", "paused"}:
+        return False
+    return run.started_at not in {WAITING, container.started_at}
+
+
+def start_of(container: ObservedContainer) -> str:
+    return WAITING if container.state == "restarting" else container.started_at
 
 
 def _split(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from agent import clock
-from agent.diff.ends import Death, Run, ends_since
+from agent.diff.ends import Death, Run, ends_since, start_of
 from agent.protocol import naming
 from agent.protocol.redaction import redacted
 from agent.protocol.report import WorkspaceEvent
@@ -190,7 +190,7 @@ class EndWatch:
 
 
 def _first_run(container: ObservedContainer) -> Run:
-    return Run(restart_count=container.restart_count, started_at=container.started_at)
+    return Run(restart_count=container.restart_count, started_at=start_of(container))
 
 
 def _row(container: ObservedContainer, end: End) -> WorkspaceEvent:

@@ -86,6 +86,14 @@ def test_a_crash_before_the_stop_is_told() -> None:
     assert told((died(11), died(12, 143, killed=True)), stopped) == [("crashed", 3, 1)]
 
 
+def test_a_restart_that_the_engine_was_about_to_make_is_not_told_again() -> None:
+    waiting = container(state="restarting", restart_count=3)
+    verdict = ends_since(RAN, (died(11),), waiting, patient=True)
+    assert len(verdict.ends) == 1
+    assert verdict.run is not None
+    assert told((), container(restart_count=3, started_at="t5"), verdict.run) == []
+
+
 def test_without_a_restart_policy_an_end_is_told_too() -> None:
     seen = ObservedContainer(
         id="c",
