@@ -38,7 +38,7 @@ def told(
     engine_lost: bool = False,
 ) -> Told:
     verdict = ends_since(run, deaths, seen, patient=patient, engine_lost=engine_lost)
-    return [(end.kind, end.exit and end.exit.code, end.count) for end in verdict.ends]
+    return [(end.kind, end.exit.code if end.exit else None, end.count) for end in verdict.ends]
 
 
 def test_nothing_new_is_nothing_told() -> None:
