@@ -340,6 +340,7 @@ def ledger_row(step: Step) -> WorkspaceEvent | None:
         cause=step.cause,
         at=clock.timestamp(),
         changes=step.changes,
+        exit=step.ended,
     )
 
 

@@ -158,5 +158,11 @@ def signal_of(code: int | None) -> str:
         return ""
 
 
+def exit_of(container: ObservedContainer) -> ContainerExit:
+    """Of one that stands still."""
+    code = container.exit_code
+    return ContainerExit(code=code, signal=signal_of(code), oom=container.oom_killed)
+
+
 def _at(death: Death) -> int:
     return death.at

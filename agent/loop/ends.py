@@ -102,7 +102,11 @@ class EndWatch:
         self, containers: Iterable[ObservedContainer], owned_ids: frozenset[str]
     ) -> None:
         known, saved = self._runs.known(), {}
-        ours = {c.id: c for c in containers if c.id in owned_ids and c.inspected}
+        ours = {
+            c.id: c
+            for c in containers
+            if c.id in owned_ids and c.inspected and c.labels.get(naming.LABEL_WORKSPACE)
+        }
         told: list[tuple[ObservedContainer, End]] = []
         short = False
         for container in ours.values():

@@ -59,8 +59,9 @@ class WorkspaceEvent(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag
     changes: tuple[FieldChange, ...] = ()
     cycle: int | None = None
     revision: int | None = None
-    # From here on only of crashed and restarted. Without `exit` nobody knows how it ended.
+    # Of crashed and restarted, unless nobody knows, and of a heal that starts it again.
     exit: ContainerExit | None = None
+    # From here on only of crashed and restarted.
     count: int = 1
     last_at: str = ""
     # Redacted, and for those alone who may read the logs.

@@ -34,7 +34,7 @@ class Event(models.Model):
     # Equal ends of a container that followed each other are one row: how many, and the last one.
     count = models.PositiveIntegerField(default=1)
     last_at = models.DateTimeField(null=True)
-    # {code, signal, oom} of a container's end.
+    # {code, signal, oom} of a container's end; beside crashed and restarted also of a heal.
     exit = models.JSONField(null=True)
     # Redacted by the agent; shown to who may read the logs.
     health_output = models.TextField(blank=True, default="")

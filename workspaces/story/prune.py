@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 
 from workspaces.models import Event
+from workspaces.story.rows import CRASHED, RESTARTED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,7 +46,7 @@ def _spare(rows: QuerySet[Event]) -> QuerySet[Event]:
         .annotate(newest=Max("revision"))
         .values("newest")
     )
-    old = Q(revision=None) | Q(revision__lt=F("ran")) | Q(exit__isnull=False)
+    old = Q(revision=None) | Q(revision__lt=F("ran")) | Q(kind__in=(CRASHED, RESTARTED))
     return rows.annotate(ran=Subquery(ran)).filter(old)
 
 
