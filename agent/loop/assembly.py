@@ -94,13 +94,17 @@ def make_parts(
         health=health,
         policy=policy,
         addresses=addresses,
-        ends=EndWatch(
-            database,
-            Runs(database),
-            outbox,
-            look_again=lambda seconds: wake.request_within("ends", seconds),
-        ),
+        ends=_ends(database, outbox, wake),
         has_kvm=has_kvm(),
+    )
+
+
+def _ends(database: Database, outbox: Outbox, wake: Wake) -> EndWatch:
+    return EndWatch(
+        database,
+        Runs(database),
+        outbox,
+        look_again=lambda seconds: wake.request_within("ends", seconds),
     )
 
 
