@@ -73,7 +73,12 @@ class EndWatch:
         with self._lock:
             newest = self._heard_until
             self._replayed_until = newest
-        return newest or self._runs.heard_until()
+        newest = newest or self._runs.heard_until()
+        if not newest:
+            # The very first stream. The next agent asks for what comes after it, even if this one
+            # hears nothing; where the engine's clock is another one, more or less comes again.
+            self._runs.save_heard(int(clock.utc_now().timestamp()) * 10**9)
+        return newest
 
     def lost(self) -> None:
         """The stream of events broke off."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,17 @@ def test_what_happened_while_the_agent_was_away_is_told_from_what_the_engine_rem
     eventually(lambda: total(fake_server) >= 3, 10)
     assert {kind for kind, *_ in told(fake_server)} == {"crashed"}
     assert total(fake_server) == 3
+
+
+def test_an_agent_that_heard_nothing_yet_leaves_where_the_next_one_begins(
+    fake_server: FakeServer, runtime: FakeRuntime, launch: Launch
+) -> None:
+    fake_server.desire()
+    agent = launch()
+    eventually(lambda: runtime._streams, 10)
+    agent.stop()
+    began = agent.supervisor.parts.ends.since()
+    assert abs(time.time() - began / 10**9) < 60
 
 
 def test_restarts_that_no_event_told_are_one_entry_without_a_cause(
