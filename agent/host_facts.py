@@ -11,7 +11,7 @@ import psutil
 from agent.metrics.gpus import GpuReader
 from agent.metrics.texts import ENGINE_INTERFACES
 from agent.protocol.build_secrets import CAPABILITY as BUILD_SECRETS
-from agent.protocol.session import AGENT_ARCHIVES, Gpu, NetworkInterface
+from agent.protocol.session import AGENT_ARCHIVES, TELLS_EXITS, Gpu, NetworkInterface
 from agent.protocol.sessions import CAPABILITY as SESSIONS
 
 _KVM = Path("/dev/kvm")
@@ -20,6 +20,7 @@ _IN_CONTAINER = Path("/.dockerenv")
 _FEATURES = (
     *("workspaces", "networks", "volumes", "pull", "build", "push", "snapshot", "update_watch"),
     *("replace_without_downtime", SESSIONS, BUILD_SECRETS, AGENT_ARCHIVES),
+    TELLS_EXITS,
 )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         VolumeRequest,
     )
     from agent.protocol.registries import RegistryRule
-    from agent.protocol.report import FieldChange
+    from agent.protocol.report import ContainerExit, FieldChange
 
 WORKSPACE: Final = "workspace"
 NETWORK: Final = "network"
@@ -58,6 +58,8 @@ class BaseStep:
     # If one of them fails, that is remembered, and the same is not tried again.
     attempt: Attempt | None = None
     changes: tuple[FieldChange, ...] = ()
+    # How the container ended that this puts right, for the ledger's row.
+    ended: ContainerExit | None = None
 
     @property
     def verb(self) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent import clock
-from agent.errors import AgentError, EngineError, ServerError, Superseded
+from agent.errors import AgentError, ServerError, Superseded
 from agent.fetch.client import HttpFetcher
 from agent.fetch.registry import RegistryGate
 from agent.host_facts import free_bytes
@@ -16,6 +16,7 @@ from agent.host_network.addresses import HostAddresses
 from agent.loop.assembly import make_parts
 from agent.loop.cycle import CycleLoop
 from agent.loop.digests import DigestWatch
+from agent.loop.engine_turns import EngineTurns
 from agent.loop.engine_watch import EngineWatch
 from agent.loop.events import EngineListener
 from agent.loop.guard import GuardState, MetadataGuard
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from agent.fetch.registry import RegistryCheck
     from agent.guard.port import Guard
     from agent.overseer.port import AgentEngine
-    from agent.runtime.port import EngineEvent, Runtime
+    from agent.runtime.port import Runtime
     from agent.server.port import Server
     from agent.store.identity import Identity
 
@@ -50,10 +51,6 @@ log = logging.getLogger(__name__)
 EXIT_SUPERSEDED = 3
 EXIT_CRASHED = 70
 _GRACE = 10.0
-# Seconds until events of objects that are not ours lead to a look.
-_STRANGER_PATIENCE = 0.5
-# The same while builds run, which are strangers' events one after the other.
-_BUILD_PATIENCE = 3.0
 
 
 class Supervisor:
@@ -74,7 +71,6 @@ class Supervisor:
         self._config = config
         self._stop = threading.Event()
         self._exit_code = 0
-        self._was_engine_lost = False
         self._database = Database(config.state_dir / "agent.sqlite3")
         registries = registries or RegistryGate(HttpFetcher())
         self.parts = make_parts(
@@ -102,6 +98,9 @@ class Supervisor:
         self.maintenance = self._maintenance(agents)
         self.heartbeat = self._heartbeat(runtime, server)
         self.guard = self._guard(find_guard)
+        self.engine_turns = EngineTurns(
+            self.parts, self.cycles, self.heartbeat, guard=lambda: self.guard
+        )
         self.reports = ReportLoop(
             server=server, session=self.parts.session, outbox=self.parts.outbox
         )
@@ -206,9 +205,10 @@ class Supervisor:
         self.room = RoomWatch(self.parts.disk, on_room=self._room_again)
         self.engine = EngineListener(
             runtime,
-            on_event=self._engine_event,
-            on_connected=self._engine_connected,
-            on_lost=self._engine_lost,
+            on_event=self.engine_turns.event,
+            on_connected=self.engine_turns.connected,
+            on_lost=self.engine_turns.lost,
+            since=self.parts.ends.since,
         )
 
     # --- running ---
@@ -356,61 +356,5 @@ class Supervisor:
     def _rejected(self, why: str) -> None:
         self.cycles.tell_failure(AgentError(why), trigger="state", started_at=clock.timestamp())
 
-    def _engine_connected(self, returned: bool) -> None:
-        if returned:
-            self.parts.failures.engine_is_back()
-        if self.guard is not None and self._was_engine_lost:
-            self.guard.engine_returned()
-        if self._was_engine_lost:
-            self.parts.addresses.engine_returned()
-        self._was_engine_lost = False
-        self.parts.wake.request("engine", full=True)
-        self._ask_engine()
-
-    def _ask_engine(self) -> None:
-        try:
-            self.heartbeat.engine_is(self.parts.runtime.info())
-        except EngineError as problem:
-            log.warning("the engine does not say who it is: %s", problem)
-
-    def _engine_lost(self, why: str) -> None:
-        self._was_engine_lost = True
-        if not self.cycles.trouble:
-            log.error("the engine is away: %s", why)
-            self.parts.wake.request("engine", full=True)
-
     def _engine_turned(self, answers: bool) -> None:
-        if answers:
-            # The event stream of a frozen engine goes on as if nothing were, and asks for no look.
-            self.parts.failures.engine_is_back()
-            self.parts.wake.request("engine", full=True)
-        self.heartbeat.wake()
-
-    def _engine_event(self, event: EngineEvent) -> None:
-        """Our own writes come back as events: they ask for a closer look, not for a sooner one."""
-        if event.kind == "daemon":
-            # It has read its configuration again: there may be another runtime now.
-            self._ask_engine()
-            return
-        wake = self.parts.wake
-        self.parts.sessions.workspace_changed()
-        key = f"workspace:{event.workspace_id}" if event.workspace_id else ""
-        busy = self.parts.executor.busy_keys()
-        # A commit pauses and wakes its container by itself.
-        if (
-            key in busy
-            or key in self.parts.works.busy_keys()
-            or (event.kind == "network" and busy)
-        ):
-            wake.note(event.container_id or event.id)
-        elif event.workspace_id or (event.kind == "network" and self._may_be_ours(event)):
-            wake.changed(event.container_id or event.id, "event")
-        else:
-            wake.note(event.container_id or event.id)
-            building = self.parts.works.running_builds()
-            wake.request_within("event", _BUILD_PATIENCE if building else _STRANGER_PATIENCE)
-
-    def _may_be_ours(self, event: EngineEvent) -> bool:
-        """The containers of a build's steps come and go on networks too."""
-        known = self.parts.journal.view().containers.values()
-        return not event.container_id or event.container_id in known
+        self.engine_turns.turned(answers)

@@ -15,6 +15,7 @@ app.conf.beat_schedule = {
     "roll-up-metrics": {"task": "workspaces.roll_up_metrics", "schedule": 60.0},
     "work-stacks": {"task": "stacks.work", "schedule": 1.0},
     "run-timers": {"task": "workspaces.run_timers", "schedule": 20.0},
+    "prune-events": {"task": "workspaces.prune_events", "schedule": 3600.0},
     "end-rights": {"task": "workspaces.end_rights", "schedule": 5.0},
     "order-maintenance": {"task": "hosts.order_maintenance", "schedule": 20.0},
     "advance-rollouts": {"task": "hosts.advance_rollouts", "schedule": 5.0},

@@ -18,6 +18,7 @@ class Job(StrEnum):
     PRUNE_EXPIRED = "accounts.prune_expired"
     ROLL_UP_METRICS = "workspaces.roll_up_metrics"
     RUN_TIMERS = "workspaces.run_timers"
+    PRUNE_EVENTS = "workspaces.prune_events"
     END_RIGHTS = "workspaces.end_rights"
     RETRY_FAILED_PULLS = "images.retry_failed_pulls"
     ORDER_MAINTENANCE = "hosts.order_maintenance"

@@ -209,6 +209,10 @@ CELERY_TIMEZONE = "UTC"
 # A failed pull is tried again after so long, then after twice as long, up to five minutes.
 TRAILER_PULL_RETRY_SECONDS = env.float("TRAILER_PULL_RETRY_SECONDS", default=10.0)
 
+# Events of a workspace: how many of the newest are kept, and for how many days.
+TRAILER_EVENTS_KEPT = env.int("TRAILER_EVENTS_KEPT", default=2000)
+TRAILER_EVENTS_DAYS = env.int("TRAILER_EVENTS_DAYS", default=365)
+
 # Stacks: how many are worked on at once, and after how many seconds a failed step is tried again.
 TRAILER_STACK_PARALLEL = env.int("TRAILER_STACK_PARALLEL", default=3)
 TRAILER_STACK_RETRY_SECONDS = env.list(

@@ -39,6 +39,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         self.pending: dict[str, bool] = {}
         self.known: set[str] = set()
+        # Workspaces whose events are followed: they change with their workspace.
+        self.stories: set[str] = set()
         self.groups_joined: set[str] = set()
         self.flusher: asyncio.Task[None] | None = None
         self.checker: asyncio.Task[None] | None = None
@@ -78,6 +80,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def changed(self, event: dict[str, Any]) -> None:
         resource = event["resource"]
+        kind, _, object_id = resource.partition(":")
+        if kind == "workspace" and object_id in self.stories:
+            self.pending[f"events:{object_id}"] = event["deleted"]
+            if resource not in self.known and kind_group(kind) not in self.groups_joined:
+                self._schedule()
+                return
         self.pending[resource] = self.pending.get(resource, False) or event["deleted"]
         self._schedule()
 
@@ -98,7 +106,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 await self._join(kind_group(name.removesuffix("s")))
             elif (parsed := parse_resource(name)) is not None:
                 # Joined before the look-up: a change in between is then sent twice, never lost.
-                await self._join(object_group(parsed[0], parsed[1]))
+                if parsed[0] == "events":
+                    self.stories.add(str(parsed[1]))
+                await self._join(_group_of(parsed[0], parsed[1]))
                 wanted.append(f"{parsed[0]}:{parsed[1]}")
             else:
                 await self._send({"error": "not_found", "resource": name})
@@ -110,7 +120,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             state = states.get(resource)
             if state is None:
                 kind, _, object_id = resource.partition(":")
-                await self._leave(object_group(kind, object_id))
+                await self._leave(_group_of(kind, object_id))
                 await self._send({"error": "not_found", "resource": resource})
             else:
                 self.known.add(resource)
@@ -177,6 +187,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def _send(self, message: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(message))
+
+
+def _group_of(kind: str, object_id: UUID | str) -> str:
+    """Where changes of a resource are told: those of events with their workspace."""
+    return object_group("workspace" if kind == "events" else kind, object_id)
 
 
 def _message(text: str | None) -> dict[str, Any]:

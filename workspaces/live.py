@@ -25,6 +25,7 @@ from workspaces.models import Workspace
 from workspaces.stacks.models import Stack
 from workspaces.stacks.status import stack_badge
 from workspaces.status import workspace_badge
+from workspaces.story.live import events_states
 from workspaces.timers.told import stop_warning
 from workspaces.usage import usage_states
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 State = dict[str, Any]
 OnHost = Workspace | Image | Network | Volume | Stack
 
-KINDS = ("workspace", "image", "host", "network", "volume", "registry", "stack", "usage")
+KINDS = ("workspace", "image", "host", "network", "volume", "registry", "stack", "usage", "events")
 
 
 def live_states(actor: Actor, resources: Iterable[str], now: datetime) -> dict[str, State]:
@@ -234,4 +235,5 @@ _LOADERS: dict[str, Callable[[Actor, list[UUID], datetime], list[State]]] = {
     "registry": _registries,
     "stack": _stacks,
     "usage": usage_states,
+    "events": events_states,
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.db.models import Case, F, Q, When
 
 from agent.protocol.spec import PortSpec
 from trailer.errors import NotFound
 from workspaces.fields import WORKSPACE_PARTS
-from workspaces.models import Event, Port, Revision, Url, Workspace
+from workspaces.models import Port, Revision, Url, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from agent.protocol.spec import UrlSpec
     from trailer.policy import Actor
+
+_RUN_ALONE: Final = ("start_requested", "stop_requested")
 
 
 def workspaces_visible_to(actor: Actor) -> QuerySet[Workspace]:
@@ -47,12 +49,10 @@ def workspace_get(workspace_id: UUID) -> Workspace:
     return found
 
 
-def workspace_events(workspace: Workspace) -> QuerySet[Event]:
-    return Event.objects.filter(workspace=workspace).select_related("actor")
-
-
 def workspace_revisions(workspace: Workspace) -> QuerySet[Revision]:
-    return Revision.objects.filter(workspace=workspace).select_related("actor")
+    """Those that hold something new: starting and stopping leaves all other fields alone."""
+    rows = Revision.objects.filter(workspace=workspace).exclude(kind__in=_RUN_ALONE)
+    return rows.select_related("actor")
 
 
 def names_near(name: str, *, host_id: UUID, other_than: UUID | None) -> list[str]:

@@ -14,6 +14,7 @@ from trailer.jobs import Job
 from trailer.leases.lease import run_leased
 from workspaces.control.compile import documents_end
 from workspaces.metrics import WORKSPACES
+from workspaces.story.prune import events_prune
 from workspaces.timers.watch import timers_run
 
 
@@ -38,6 +39,12 @@ def roll_up_metrics() -> None:
 def run_timers() -> None:
     """Schedules and idle stops."""
     timers_run(timezone.now())
+
+
+@shared_task(name=Job.PRUNE_EVENTS.value)
+def prune_events() -> None:
+    """Events that are older, or more, than the settings keep."""
+    run_leased(Job.PRUNE_EVENTS, events_prune, every=timedelta(hours=1))
 
 
 @shared_task(name=Job.END_RIGHTS.value)

@@ -218,6 +218,7 @@ class Ops:
 
     def _start(self, step: StartContainer, resolve: Callable[[Ref], str]) -> str:
         container_id = resolve(step.container)
+        self._journal.run_started(container_id)
         self._runtime.start_container(container_id)
         self._journal.mark_stopped(container_id, stopped=False)
         return container_id
@@ -339,6 +340,7 @@ def ledger_row(step: Step) -> WorkspaceEvent | None:
         cause=step.cause,
         at=clock.timestamp(),
         changes=step.changes,
+        exit=step.ended,
     )
 
 

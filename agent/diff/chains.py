@@ -29,7 +29,7 @@ from agent.steps import (
 if TYPE_CHECKING:
     from agent.observed import ObservedContainer, ObservedImage
     from agent.plan import PlanBuilder
-    from agent.protocol.report import FieldChange
+    from agent.protocol.report import ContainerExit, FieldChange
     from agent.protocol.state import DesiredWorkspace
 
 
@@ -168,6 +168,7 @@ class Chain:
         event: str = "",
         begins: str,
         attempt: Attempt | None = None,
+        ended: ContainerExit | None = None,
     ) -> int:
         step = StartContainer(
             key=self.key,
@@ -176,6 +177,7 @@ class Chain:
             begins=begins,
             event=event,
             attempt=attempt,
+            ended=ended,
             container=container,
         )
         return self.plan.add(step, after=after)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.diff.container import nano_cpus
 from agent.diff.current import was_edited
+from agent.diff.ends import exit_of
 from agent.diff.names import rename
 from agent.engine_requests import RESTART_POLICY
 from agent.protocol import naming
@@ -213,5 +214,9 @@ def run_state(chain: Chain, container: ObservedContainer, *, after: tuple[int, .
         code = "" if container.exit_code is None else f" (exit code {container.exit_code})"
         cause = "start requested" if by_us else f"stopped outside Trailer{code}"
         replace(chain, cause=cause).start(
-            ref, after=after, event="start" if by_us else "heal", begins="starting"
+            ref,
+            after=after,
+            event="start" if by_us else "heal",
+            begins="starting",
+            ended=None if by_us else exit_of(container),
         )

@@ -13,6 +13,7 @@ from agent.fetch.client import HttpFetcher
 from agent.health import HealthFile, health_path
 from agent.host_facts import has_kvm
 from agent.host_policy import policy_of
+from agent.loop.ends import EndWatch
 from agent.loop.parts import Parts
 from agent.loop.session import Session
 from agent.loop.target import Target
@@ -22,6 +23,7 @@ from agent.sessions.manager import Sessions
 from agent.store.journal import Journal
 from agent.store.outbox import Outbox
 from agent.store.previous_logs import PreviousLogs
+from agent.store.runs import Runs
 from agent.store.terminals import TerminalFiles
 from agent.work.disk import DiskBrake
 from agent.work.works import Works
@@ -91,7 +93,17 @@ def make_parts(
         health=health,
         policy=policy,
         addresses=addresses,
+        ends=_ends(database, outbox, wake),
         has_kvm=has_kvm(),
+    )
+
+
+def _ends(database: Database, outbox: Outbox, wake: Wake) -> EndWatch:
+    return EndWatch(
+        database,
+        Runs(database),
+        outbox,
+        look_again=lambda seconds: wake.request_within("ends", seconds),
     )
 
 

@@ -102,6 +102,7 @@ class CycleLoop:
         full = full or clock.monotonic() - self._last_full >= FULL_LOOK
         trigger = ",".join(reasons.names) or ("full" if full else "due")
         knows = self._knowledge(state)
+        parts.ends.before_look()
         # Before the look: an engine that is busy with a build answers late.
         parts.works.cut_short(asked_to_end(state, knows.running_builds))
         try:
@@ -122,6 +123,7 @@ class CycleLoop:
             parts.journal.forget_failed_replaces(gone)
         adopted = frozenset(container_id for _, container_id in plan.adopted)
         parts.subjects.saw(observed.containers, knows.owned_ids | adopted)
+        parts.ends.after_look(observed.containers, knows.owned_ids | adopted)
         for finding in plan.findings:
             parts.reporter.found(finding)
         self._resend_results(state, knows)

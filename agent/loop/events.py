@@ -30,11 +30,13 @@ class EngineListener:
         on_event: Callable[[EngineEvent], None],
         on_connected: Callable[[bool], None],
         on_lost: Callable[[str], None],
+        since: Callable[[], int] = lambda: 0,
     ) -> None:
         self._runtime = runtime
         self._on_event = on_event
         self._on_connected = on_connected
         self._on_lost = on_lost
+        self._since = since
         self._lock = threading.Lock()
         self._stream: Stream[EngineEvent] | None = None
         self._heard_at = clock.monotonic()
@@ -61,11 +63,11 @@ class EngineListener:
 
     def _listen(self, backoff: Backoff) -> None:
         self._tries += 1
-        stream = self._runtime.events()
+        stream = self._runtime.events(self._since())
         with self._lock:
             self._stream = stream
         self._heard_at = clock.monotonic()
-        # Whatever happened before this moment was missed.
+        # Whatever happened before this moment was missed, but for what the engine remembers.
         self._on_connected(self._tries > 1)
         try:
             for event in stream:

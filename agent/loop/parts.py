@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent.health import HealthFile
     from agent.host_network.addresses import HostAddresses
     from agent.host_policy import HostPolicy
+    from agent.loop.ends import EndWatch
     from agent.loop.session import Session
     from agent.loop.target import Target
     from agent.loop.wake import Wake
@@ -47,6 +48,7 @@ class Parts:
     health: HealthFile
     policy: HostPolicy
     addresses: HostAddresses
+    ends: EndWatch
     has_kvm: bool = True
     gpus: GpuShelf = field(default_factory=GpuShelf)
     subjects: Subjects = field(default_factory=Subjects)

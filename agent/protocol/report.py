@@ -35,9 +35,21 @@ class WorkspaceStatus(
     exit_code: int | None = None
 
 
+class ContainerExit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a container's main process ended; `signal` is the one that its code stands for."""
+
+    code: int | None = None
+    signal: str = ""
+    oom: bool = False
+
+
 class WorkspaceEvent(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag_field="kind"):
-    """One ledger row; never coalesced. `event` is create, replace, start, stop, heal, remove,
-    rename, connect, disconnect or error."""
+    """One ledger row. `event` is create, replace, start, stop, heal, remove, rename, connect,
+    disconnect, error, crashed (it ended by itself) or restarted (the engine started it again).
+
+    Equal rows of the last two kinds that follow each other become one with a higher `count`; `at`
+    is the first of them then, `last_at` the last. All others are each kept.
+    """
 
     seq: int
     workspace_id: str
@@ -47,6 +59,14 @@ class WorkspaceEvent(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag
     changes: tuple[FieldChange, ...] = ()
     cycle: int | None = None
     revision: int | None = None
+    # Of crashed and restarted, unless nobody knows, and of a heal that starts it again.
+    exit: ContainerExit | None = None
+    # From here on only of crashed and restarted.
+    count: int = 1
+    last_at: str = ""
+    # Redacted, and for those alone who may read the logs.
+    health_output: str = ""
+    last_lines: str = ""
 
 
 class ResourceStatus(msgspec.Struct, frozen=True, kw_only=True, tag="resource", tag_field="kind"):

@@ -12,6 +12,8 @@ from agent.protocol.state import HostSettings
 # In an agent's capabilities: its overseer loads images from the server, and pulls no name that
 # does not say which registry it is from.
 AGENT_ARCHIVES: Final = "agent_archives"
+# In an agent's capabilities: it tells every end of a container, so that nobody has to count.
+TELLS_EXITS: Final = "exits"
 
 
 class EnrolRequest(msgspec.Struct, frozen=True, kw_only=True):

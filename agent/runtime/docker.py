@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _EVENTS = {
     "type": ["container", "network", "volume", "image", "daemon"],
     "event": [
-        *("start", "die", "destroy", "oom", "health_status", "pause", "unpause", "rename"),
+        *("start", "die", "kill", "destroy", "oom", "health_status", "pause", "unpause", "rename"),
         *("update", "connect", "disconnect", "delete", "untag", "reload"),
     ],
 }
@@ -134,9 +134,11 @@ class DockerRuntime(DockerImages, DockerNetworks, DockerSessions, DockerLayers):
             return ""
         return bytes(raw).decode(errors="replace").strip()
 
-    def events(self) -> CuttableStream[EngineEvent]:
+    def events(self, since: int = 0) -> CuttableStream[EngineEvent]:
         client = self._engine.own_client(None)
-        raw = self._engine.run(lambda _: client.events(decode=True, filters=_EVENTS))
+        # In whole seconds: what is heard again, the caller knows by its time.
+        begin = since // 10**9 or None
+        raw = self._engine.run(lambda _: client.events(since=begin, decode=True, filters=_EVENTS))
         return CuttableStream((parse.event(item) for item in raw), client)
 
     # --- containers ---------------------------------------------------------------------------

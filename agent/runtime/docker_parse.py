@@ -189,7 +189,17 @@ def event(raw: Json) -> EngineEvent:
         id=engine_id,
         container_id=engine_id if kind == "container" else str(attributes.get("container") or ""),
         workspace_id=str(attributes.get("trailer.workspace") or ""),
+        at=int(raw.get("timeNano") or 0),
+        exit_code=_number(attributes.get("exitCode")),
+        signal=_number(attributes.get("signal")),
     )
+
+
+def _number(text: object) -> int | None:
+    try:
+        return int(str(text))
+    except ValueError:
+        return None
 
 
 def container_stats(raw: Json) -> ContainerStats:

@@ -57,6 +57,8 @@ class FakeRuntime(FakeImages, FakeSessions):
         self.mutations: list[str] = []
         self._numbers = itertools.count(1)
         self._streams: list[FakeEvents] = []
+        # What the engine remembers for whoever asks for the past.
+        self.past_events: list[EngineEvent] = []
         self._lock = threading.RLock()
 
     # --- by hand ---
@@ -238,9 +240,12 @@ class FakeRuntime(FakeImages, FakeSessions):
                 raise Conflict(f"remove {name}: volume is in use")
         self.volumes.pop(name, None)
 
-    def events(self) -> FakeEvents:
+    def events(self, since: int = 0) -> FakeEvents:
         self._call("events")
         stream = FakeEvents()
+        for event in self.past_events:
+            if since and event.at >= since:
+                stream.queue.put(event)
         self._streams.append(stream)
         return stream
 

@@ -35,13 +35,17 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineEvent:
-    """A hint that something happened; `key` names the workspace when the labels say so."""
+    """A hint that something happened; `workspace_id` is known when the labels say so. `at` is the
+    engine's time in nanoseconds; `exit_code` belongs to `die`, `signal` to `kill`."""
 
     kind: str
     action: str
     id: str
     container_id: str = ""
     workspace_id: str = ""
+    at: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +194,10 @@ class Runtime(SessionRuntime, Protocol):
         """Raises unless the registry lets the engine in; nothing is kept of it."""
         ...
 
-    def events(self) -> Stream[EngineEvent]: ...
+    def events(self, since: int = 0) -> Stream[EngineEvent]:
+        """From now on, or from that time of the engine (in nanoseconds) on, as far back as the
+        engine remembers: few hundred events, and none from before its own start."""
+        ...
 
     def info(self) -> EngineInfo: ...
 

@@ -43,6 +43,10 @@ CREATE TABLE IF NOT EXISTS outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT, payload BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS outbox_key ON outbox (key);
+CREATE TABLE IF NOT EXISTS runs (
+    engine_id TEXT PRIMARY KEY, restart_count INTEGER NOT NULL, started_at TEXT NOT NULL,
+    ended_at INTEGER NOT NULL DEFAULT 0
+);
 CREATE TABLE IF NOT EXISTS reported (key TEXT PRIMARY KEY, payload BLOB NOT NULL);
 """
 
@@ -61,8 +65,12 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """`durable` survives a power cut, at the price of a disk flush."""
+        """`durable` survives a power cut, at the price of a disk flush. One inside another is
+        part of that."""
         with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection
+                return
             if durable:
                 self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("BEGIN IMMEDIATE")

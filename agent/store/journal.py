@@ -182,6 +182,15 @@ class Journal:
                 "UPDATE owned SET stopped = ? WHERE engine_id = ?", (mark, engine_id)
             )
 
+    def run_started(self, engine_id: str) -> None:
+        """By us: the engine counts its restarts from here on."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO runs (engine_id, restart_count, started_at) VALUES (?, 0, '') "
+                "ON CONFLICT (engine_id) DO UPDATE SET restart_count = 0, started_at = ''",
+                (engine_id,),
+            )
+
     def replace_failed(self, workspace_id: str, failed: FailedReplace) -> None:
         """Remembered over a restart of the agent: the same replace again would be an outage."""
         with self._database.transaction(durable=True) as connection:

@@ -9,7 +9,7 @@ from tests.ground.wait import always, eventually
 
 
 def network_event(agent: Running, container_id: str) -> None:
-    agent.supervisor._engine_event(
+    agent.supervisor.engine_turns.event(
         EngineEvent(kind="network", action="disconnect", id="n1", container_id=container_id)
     )
 

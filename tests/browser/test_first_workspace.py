@@ -33,7 +33,7 @@ def change_with_preview(page: Page, badge: Locator) -> None:
     page.get_by_role("button", name="Save changes").click()
     expect(page.locator(".toast", has_text="Saved.")).to_be_visible()
     page.get_by_role("tab", name="Events").click()
-    replaced = page.locator(".event", has_text="Replace")
+    replaced = page.locator(".story-entry", has_text="the container was replaced")
     expect(replaced.first).to_contain_text("GREETING", timeout=60_000)
     expect(badge).to_have_text("Running", timeout=60_000)
 

@@ -277,7 +277,8 @@ def test_many_at_once_are_asked_about_in_one_dialog(signed_in: Page, agent: Pret
     page = signed_in
     made = [running(agent, f"many-{name}") for name in ("a", "b", "c")]
     api = Api(page)
-    for workspace, loss in zip(made, (LOSS, UNKNOWN, {"loses_files": False}), strict=True):
+    nothing: dict[str, Any] = {"loses_files": False}
+    for workspace, loss in zip(made, (LOSS, UNKNOWN, nothing), strict=True):
         api.plans(workspace, loss)
     before = [revision_of(agent, workspace) for workspace in made]
     page.goto(f"{agent.trailer.url}/workspaces/?host={agent.host['id']}")

@@ -208,7 +208,11 @@ def test_an_edit_is_previewed_and_then_saved_as_only_what_changed(
     # The agent says nothing of what the container wrote.
     with page.expect_request(lambda request: request.method == "PATCH") as sent:
         page.get_by_role("dialog").get_by_role("button", name="Go on").click()
-    assert json.loads(sent.value.post_data or "") == {"description": "Only words", "cpus": 2}
+    assert json.loads(sent.value.post_data or "") == {
+        "description": "Only words",
+        "cpus": 2,
+        "shared_volumes": True,
+    }
     assert sent.value.headers["if-match"] == "1"
     expect(page.locator(".toast")).to_contain_text("Saved.")
     after = agent.read(f"/workspaces/{workspace['id']}/")

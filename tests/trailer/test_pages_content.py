@@ -247,16 +247,15 @@ def test_events_show_their_cause_and_every_field(client: Client, host: Host, own
     Event.objects.create(
         workspace=workspace,
         at=timezone.now(),
-        kind="replace",
-        cause="memory_bytes changed",
+        kind="changed",
+        cause="Changed: memory_bytes.",
         changes=[{"field": "memory_bytes", "from": 2**30, "to": None, "effect": "replace"}],
         actor=owner,
     )
     html = page(client, f"/workspaces/{workspace.pk}/?tab=events")
-    assert "memory_bytes changed" in html
+    assert f"{owner.username} changed memory from 1 GiB to no limit" in html
     assert "<del>1 GiB</del>" in html
-    assert "<ins>none</ins>" in html
-    assert owner.username in html
+    assert "<ins>no limit</ins>" in html
 
 
 def test_cycles_show_their_steps_and_causes(host: Host) -> None:

@@ -187,7 +187,11 @@ def test_events_come_newest_first_with_actor_and_changes(scene: Scene) -> None:
     newest = answer["results"][0]
     assert set(newest) >= {"at", "kind", "cause", "changes", "actor", "cycle"}
     assert (newest["kind"], newest["actor"], newest["cycle"]) == ("changed", "owner", None)
-    assert newest["changes"] == [{"field": "cpus", "from": None, "to": 2.0, "effect": "replace"}]
+    assert newest["changes"] == [
+        {"field": "cpus", "label": "CPUs", "from": None, "to": 2.0, "effect": "replace"}
+    ]
+    assert (newest["outcome"], newest["by"]) == ("asked", {"type": "user", "name": "owner"})
+    assert newest["summary"] == "owner changed CPUs from no limit to 2; not done yet."
     assert answer["results"][1]["kind"] == "created"
 
 

@@ -16,10 +16,11 @@ from images.models import Image
 from images.told import image_message
 from trailer.pages.hosts import disk_of
 from trailer.pages.page import PageView
-from trailer.pages.quantities import rough_size
+from trailer.pages.story import newest_lines_of_all
 from trailer.pages.workspace_list import count_by_status, in_status, with_parts
+from trailer.quantities import rough_size
 from workspaces.choices import WorkspaceStatus
-from workspaces.models import Event, Workspace
+from workspaces.models import Workspace
 from workspaces.stacks.choices import StackStatus
 from workspaces.stacks.models import Stack
 from workspaces.status import BADGES
@@ -88,7 +89,7 @@ class DashboardView(PageView):
             .order_by("-updated_at")[:_MOST_BUILDS],
             builds_under_way=under_way.count(),
             image_count=images.count(),
-            events=_events(workspaces),
+            events=newest_lines_of_all(workspaces.with_role(self.user), self.user, _MOST_EVENTS),
             troubles=troubles[:_MOST_TROUBLES],
             more_troubles=max(0, len(troubles) - _MOST_TROUBLES),
             **kwargs,
@@ -122,11 +123,6 @@ def _shares(counts: dict[str, int]) -> list[Share]:
 
 def _recent(workspaces: QuerySet[Workspace], user: User) -> QuerySet[Workspace]:
     return with_parts(workspaces, user).order_by("-updated_at")[:_RECENT]
-
-
-def _events(workspaces: QuerySet[Workspace]) -> QuerySet[Event]:
-    rows = Event.objects.filter(workspace__in=workspaces.order_by())
-    return rows.select_related("workspace", "actor").order_by("-received_at")[:_MOST_EVENTS]
 
 
 def _troubles(user: User, hosts: list[Host]) -> list[Trouble]:

@@ -26,10 +26,10 @@ from hosts.status import is_heard
 from trailer import policy
 from trailer.pages.access import capabilities_context
 from trailer.pages.page import PageView
-from trailer.pages.quantities import rough_duration
 from trailer.pages.timeline import lanes_of
 from trailer.pages.unused import unused_on
 from trailer.pages.workspace_list import with_parts
+from trailer.quantities import rough_duration
 from workspaces.models import Workspace
 
 _CYCLES_SHOWN = 30

@@ -10,11 +10,12 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 
 from images.selectors import update_available
-from trailer import policy
-from trailer.pages import addresses, audit_words, quantities
+from trailer import policy, quantities
+from trailer.pages import addresses, audit_words
 from trailer.pages.badges import Shown, badge_of, message_of, resource_of, state_of
 from trailer.pages.navigation import links_for
 from trailer.storage import storage
+from workspaces.story.fields import label_of
 from workspaces.urls.place import url_address
 
 if TYPE_CHECKING:
@@ -214,6 +215,12 @@ def exact_size(value: int | None) -> str:
 @register.filter
 def until(start: datetime | None, end: datetime | None) -> str:
     return quantities.rough_duration(end - start if start and end else None)
+
+
+@register.filter
+def field_label(name: str) -> str:
+    """What a field of a workspace is called; of anything else its name in words."""
+    return label_of(name)
 
 
 @register.filter

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from hosts.services.observed import reported_time
-from trailer.pages.quantities import rough_duration
+from trailer.quantities import rough_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

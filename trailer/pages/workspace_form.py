@@ -13,7 +13,7 @@ from hosts.models import Network, Volume
 from images.models import Image
 from trailer import policy
 from trailer.pages.host_choice import hosts_to_choose
-from trailer.pages.quantities import exact_size
+from trailer.quantities import exact_size
 from workspaces.choices import DesiredState, UrlAuth
 
 if TYPE_CHECKING:

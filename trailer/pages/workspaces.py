@@ -13,8 +13,9 @@ from images.services.snapshots import snapshots_of
 from trailer import policy
 from trailer.pages.access import access_context
 from trailer.pages.host_choice import hosts_to_choose
-from trailer.pages.page import PageView, list_page
+from trailer.pages.page import PageView
 from trailer.pages.revisions import revisions_page
+from trailer.pages.story import newest_lines, story_page
 from trailer.pages.workspace_form import blank_form, form_of, options_for
 from workspaces.models import Workspace
 from workspaces.stacks.models import Stack
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from trailer.accounts.models import User
 
 _SNAPSHOTS_SHOWN = 20
+_EVENTS_SHOWN = 5
 
 TABS = (
     ("overview", "Overview"),
@@ -86,6 +88,8 @@ class WorkspaceView(PageView):
         "tab": "workspaces/_tab.html",
         "facts": "workspaces/_overview.html",
         "events": "workspaces/_events.html",
+        # The same, and the address follows its filters.
+        "rows": "workspaces/_events.html",
         "revisions": "workspaces/_revisions.html",
         "access": "access/_grants.html",
         "snapshots": "workspaces/_snapshots.html",
@@ -111,8 +115,7 @@ class WorkspaceView(PageView):
 
     def _of_tab(self, tab: str, workspace: Workspace) -> dict[str, Any]:
         if tab == "events":
-            events = workspace.events.select_related("actor")
-            return {"events": list_page(events, self.request)}
+            return story_page(workspace, self.user, self.request)
         if tab == "revisions":
             return {"revisions": revisions_page(workspace, self.request)}
         if tab == "access":
@@ -122,7 +125,7 @@ class WorkspaceView(PageView):
             return {"options": options, "form": form_of(workspace)}
         if tab == "overview":
             return {
-                "last_events": workspace.events.select_related("actor")[:5],
+                "last_events": newest_lines(workspace, self.user, _EVENTS_SHOWN),
                 "snapshots": self._snapshots(workspace),
                 "others_snapshots": self._others_snapshots(workspace),
             }

@@ -25,7 +25,7 @@ from workspaces.api.parts import (
     UrlSerializer,
 )
 from workspaces.choices import DesiredState, WorkspaceStatus
-from workspaces.models import Event, Revision, Workspace
+from workspaces.models import Revision, Workspace
 from workspaces.status import workspace_badge, workspace_is_fresh
 from workspaces.timers.told import timer_told
 
@@ -288,24 +288,6 @@ class PlanSerializer(LossSerializer):
     notes = serializers.ListField(
         child=serializers.CharField(), help_text="What else is to be known, as sentences."
     )
-
-
-class EventSerializer(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    at = serializers.DateTimeField()
-    kind = serializers.CharField()
-    cause = serializers.CharField()
-    changes = FieldChangeSerializer(many=True)
-    actor = serializers.SerializerMethodField()
-    revision = serializers.IntegerField(allow_null=True)
-    cycle = serializers.IntegerField(allow_null=True)
-
-    def to_representation(self, event: Event) -> dict[str, Any]:
-        told = super().to_representation(event)
-        return told if self.context["inspects"] else {**told, "changes": []}
-
-    def get_actor(self, event: Event) -> str | None:
-        return event.actor.username if event.actor else event.actor_name or None
 
 
 class RevisionSerializer(serializers.Serializer[Any]):

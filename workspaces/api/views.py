@@ -19,6 +19,7 @@ from trailer.api.schema import IF_MATCH
 from trailer.api.views import ResourceViewSet
 from trailer.errors import Invalid
 from workspaces import selectors, services
+from workspaces.api.events import WorkspaceEventsMixin
 from workspaces.api.filters import WorkspaceFilter, WorkspaceOrdering
 from workspaces.api.inputs import (
     CloneInput,
@@ -32,7 +33,6 @@ from workspaces.api.inputs import (
 from workspaces.api.logs import WorkspaceLogsMixin
 from workspaces.api.metrics import WorkspaceMetricsMixin
 from workspaces.api.serializers import (
-    EventSerializer,
     PlanSerializer,
     RevisionSerializer,
     SnapshotAnswerSerializer,
@@ -78,6 +78,7 @@ def _refusing(data: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 
 @transfers(WorkspaceSerializer)
 class WorkspaceViewSet(
+    WorkspaceEventsMixin,
     WorkspaceLogsMixin,
     WorkspaceMetricsMixin,
     GrantsMixin,
@@ -251,18 +252,6 @@ class WorkspaceViewSet(
             actor=request.user, workspace=workspace, revision=data.get("revision")
         )
         return _planned(plan)
-
-    @extend_schema(
-        filters=False,
-        responses=EventSerializer(many=True),
-    )
-    @action(detail=True)
-    def events(self, request: Request, pk: str) -> Response:
-        """Why things happened, newest first."""
-        workspace = self.get_object()
-        inspects = policy.allows(request.user, "workspace.inspect", workspace)
-        rows = selectors.workspace_events(workspace)
-        return self._page(rows, EventSerializer, inspects=inspects)
 
     @extend_schema(
         filters=False,

@@ -31,6 +31,14 @@ class Event(models.Model):
     # Set on the agent's events: the same report sent twice makes one row.
     report_epoch = models.PositiveBigIntegerField(null=True)
     report_seq = models.PositiveBigIntegerField(null=True)
+    # Equal ends of a container that followed each other are one row: how many, and the last one.
+    count = models.PositiveIntegerField(default=1)
+    last_at = models.DateTimeField(null=True)
+    # {code, signal, oom} of a container's end; beside crashed and restarted also of a heal.
+    exit = models.JSONField(null=True)
+    # Redacted by the agent; shown to who may read the logs.
+    health_output = models.TextField(blank=True, default="")
+    last_lines = models.TextField(blank=True, default="")
 
     class Meta:
         ordering: ClassVar = ["-received_at", "-report_epoch", "-report_seq"]
@@ -58,6 +66,8 @@ class Revision(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    # Of the event that was written with it: lists leave out those that only start or stop.
+    kind = models.CharField(max_length=32, blank=True, default="")
 
     class Meta:
         ordering: ClassVar = ["-revision"]

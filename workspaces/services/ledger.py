@@ -75,6 +75,7 @@ def ledger_write(
         revision=workspace.revision,
         fields=body_of(fields),
         actor=actor,
+        kind=kind.value,
     )
     revision.secret_env_token = seal_mapping(revision, "secret_env_token", fields.secret_env)
     revision.save(force_insert=True)

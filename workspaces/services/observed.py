@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from trailer import events
 from workspaces.models import Event, Revision, Workspace
+from workspaces.services import ends
+from workspaces.services.ends import end_record, restarts_record
 from workspaces.validation.report import clean_event, clean_observation
 
 if TYPE_CHECKING:
@@ -53,13 +55,16 @@ def workspace_observed(host: Host, item: WorkspaceStatus, epoch: int) -> bool:
             report_epoch=epoch,
             report_seq=item.seq,
         )
-        if updated and ours.values(*_SHOWN).get() != before:
+        now = ours.values(*_SHOWN).get() if updated else before
+        if before is not None and now is not None and now != before:
+            restarts_record(host, observation.workspace_id, before, now)
             events.publish("workspace", observation.workspace_id)
     return bool(updated)
 
 
 def workspace_event_record(host: Host, item: WorkspaceEvent, epoch: int) -> bool:
-    """One ledger row per report; False when it is there already or the workspace is gone."""
+    """One ledger row per report, but for equal ends of a container, which are counted; False when
+    it is there already or the workspace is gone."""
     event = clean_event(item, epoch)
     with transaction.atomic():
         # Locked: a deletion at the same moment is before this row, or takes it along.
@@ -67,10 +72,13 @@ def workspace_event_record(host: Host, item: WorkspaceEvent, epoch: int) -> bool
         workspace = ours.filter(pk=event.workspace_id).first()
         if workspace is None or _was_told(workspace, event.columns, item.seq):
             return False
-        values: dict[str, Any] = {**event.columns, **_whose(workspace, item, event.revision)}
-        _, created = Event.objects.get_or_create(
-            workspace=workspace, report_epoch=epoch, report_seq=item.seq, defaults=values
-        )
+        if item.event in ends.KINDS:
+            created = end_record(workspace, event, epoch=epoch, seq=item.seq)
+        else:
+            values: dict[str, Any] = {**event.columns, **_whose(workspace, item, event.revision)}
+            _, created = Event.objects.get_or_create(
+                workspace=workspace, report_epoch=epoch, report_seq=item.seq, defaults=values
+            )
         if created:
             events.publish("workspace", workspace.pk)
     return created

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from agent.protocol.compare import MASK
+from agent.protocol.redaction import redacted
 from trailer.errors import Invalid
 from workspaces.choices import WorkspaceStatus
 from workspaces.validation.scalars import MAX_INTEGER, choice, identifier, integer, text
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from agent.protocol import report
 
 _MAX_MESSAGE: Final = 64 * 1024
+_MAX_OUTPUT: Final = 4000
+_MAX_SIGNAL: Final = 16
 _INT32: Final = 2**31 - 1
 _FIRST_YEAR: Final = 1970
 
@@ -75,12 +78,33 @@ def clean_event(item: report.WorkspaceEvent, epoch: int) -> LedgerEntry:
         "changes": [_change(change) for change in item.changes],
         "cycle": None if item.cycle is None else integer(item.cycle, "cycle", least=0),
         "revision": revision,
+        **_end(item),
     }
     return LedgerEntry(
         workspace_id=identifier(item.workspace_id, "workspace_id"),
         revision=revision,
         columns=columns,
     )
+
+
+def _end(item: report.WorkspaceEvent) -> dict[str, Any]:
+    """How a container ended. Its last words are redacted by the agent already, but stay here."""
+    ended = item.exit
+    code = None if ended is None else ended.code
+    if code is not None:
+        integer(code, "exit.code", least=-_INT32, most=_INT32)
+    return {
+        "exit": ended
+        and {
+            "code": code,
+            "signal": text(ended.signal, "exit.signal", max_length=_MAX_SIGNAL),
+            "oom": ended.oom,
+        },
+        "count": integer(item.count, "count", least=1, most=_INT32),
+        "last_at": _moment(item.last_at, "last_at"),
+        "health_output": redacted(_shortened(item.health_output)[-_MAX_OUTPUT:]),
+        "last_lines": redacted(_shortened(item.last_lines)[-_MAX_OUTPUT:]),
+    }
 
 
 def _check_order(seq: int, epoch: int) -> None:
