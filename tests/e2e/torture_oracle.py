@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from docker.errors import NotFound
 
 from agent.protocol import naming
 from tests.e2e.torture_writer import shown
@@ -97,7 +98,12 @@ def wrong_containers(client: docker.DockerClient, rows: list[dict[str, Any]]) ->
             if row["desired_state"] == "running":
                 problems.append(f"{name} is missing")
             continue
-        problems += _differences(client.api.inspect_container(found[name]["Id"]), row)
+        try:
+            seen = client.api.inspect_container(found[name]["Id"])
+        except NotFound:
+            problems.append(f"{name} went while it was looked at")
+            continue
+        problems += _differences(seen, row)
     return problems
 
 

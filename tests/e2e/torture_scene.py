@@ -26,12 +26,13 @@ from tests.ground.wait import eventually
 if TYPE_CHECKING:
     from tests.ground.engine import PrivateEngine
 
-# Of each part: seconds up and seconds down, from and to.
+# Of each part: seconds up and seconds down, from and to. Every storm is long enough for all of
+# them to go away once.
 PACE = {
-    "engine": ((6.0, 16.0), (0.5, 9.0)),
+    "engine": ((6.0, 14.0), (0.5, 9.0)),
     "agent": ((3.0, 12.0), (0.2, 10.0)),
-    "server": ((8.0, 20.0), (0.2, 6.0)),
-    "database": ((8.0, 24.0), (0.2, 5.0)),
+    "server": ((5.0, 14.0), (0.2, 6.0)),
+    "database": ((5.0, 14.0), (0.2, 5.0)),
 }
 # Of engine or agent: the API has to say so.
 LONG_ABSENCE = (8.0, 11.0)
