@@ -199,7 +199,9 @@ class DatabaseScene:
         except APIError as problem:
             raise AssertionError(str(problem)) from problem
         assert seen["Id"] != instead_of, "still the old one"
-        assert seen["State"]["Health"]["Status"] == "healthy", seen["State"]["Health"]
+        # Not there before its first start.
+        health = seen["State"].get("Health") or {}
+        assert health.get("Status") == "healthy", health
         return True
 
     # --- helpers ---------------------------------------------------------------------------------
