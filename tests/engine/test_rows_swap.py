@@ -202,7 +202,7 @@ def relabel(client: docker.DockerClient, host: DesiredHost, **labels: str | None
         networking_config={"trailer-lan": client.api.create_endpoint_config(aliases=["web"])},
         network="trailer-lan",
         healthcheck=old.attrs["Config"]["Healthcheck"],
-        restart_policy={"Name": "unless-stopped"},
+        restart_policy={"Name": "unless-stopped"},  # type: ignore[arg-type]
     )
     made.start()
     return made
