@@ -152,7 +152,6 @@ def _can_extend() -> bool:
     if connection.in_atomic_block:
         return False
     try:
-        # nosemgrep: query-by-hand (a constant text, which the ORM has no words for)
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(_PROBE)
             transaction.set_rollback(True)

@@ -139,7 +139,7 @@ function save(form, body) {
   return unlessLost({ id, name }, verb || "Save", attempt);
 }
 
-/** A change of what an image is made from replaces what runs from it. */
+/** A change of what an image or a stack is made from replaces what runs from it. */
 async function agreesToRemake(form, body) {
   const { remakes, remadeBy, name } = form.dataset;
   if (!remakes || !remadeBy.split(" ").some((field) => field in body)) {

@@ -7,6 +7,7 @@ const WHY = {
   removed: "Removed: the file has no such service any more.",
   newer_image: "The registry has a newer image.",
   pulled_again: "Only if its image has moved.",
+  may_change: "Only if the new settings change it.",
 };
 const UNKNOWN = "What its container wrote outside its volumes is not known.";
 

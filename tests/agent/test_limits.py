@@ -54,7 +54,7 @@ def test_a_build_that_takes_too_long_is_ended(
     fake_server.desire(images=(build(),))
     launch()
     message = ends(fake_server, "b-app", "failed")
-    assert message == "Stopped after 1 seconds, the host's limit."
+    assert message == "Stopped after 1 second, the host's limit."
     eventually(lambda: message.encode() in fake_server.book.logs["b-app"])
 
 
@@ -66,7 +66,7 @@ def test_a_build_that_prints_nothing_is_ended(
     fake_server.desire(images=(build(),))
     launch()
     message = ends(fake_server, "b-app", "failed")
-    assert message == "Stopped because it printed nothing for 1 seconds."
+    assert message == "Stopped because it printed nothing for 1 second."
 
 
 def test_too_many_bytes_are_refused_before_they_are_sent(

@@ -69,10 +69,11 @@ def test_a_dead_server_is_unavailable(fake_server: FakeServer, client: HttpServe
 
 
 def test_a_log_goes_on_where_the_server_says(fake_server: FakeServer, client: HttpServer) -> None:
-    assert client.append_log("b", epoch=1, offset=0, data=b"12345") == 5
-    assert client.append_log("b", epoch=1, offset=2, data=b"3456") == 6
+    epoch = fake_server.epoch
+    assert client.append_log("b", epoch=epoch, offset=0, data=b"12345") == 5
+    assert client.append_log("b", epoch=epoch, offset=2, data=b"3456") == 6
     with pytest.raises(LogOffsetMoved) as caught:
-        client.append_log("b", epoch=1, offset=9, data=b"late")
+        client.append_log("b", epoch=epoch, offset=9, data=b"late")
     assert caught.value.offset == 6
 
 

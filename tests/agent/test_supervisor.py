@@ -173,9 +173,9 @@ def test_a_first_connection_to_the_event_stream_ends_no_back_off(
     connect, introduce = runtime.events, runtime.info
     may_connect, connected = threading.Event(), threading.Event()
 
-    def late() -> FakeEvents:
+    def late(since: int = 0) -> FakeEvents:
         may_connect.wait(10)
-        return connect()
+        return connect(since)
 
     def asked() -> EngineInfo:
         # The agent asks once it is connected.

@@ -111,6 +111,7 @@ TABLE = {
     "stacks/{id}/deploy/plan/": Route("stack", "POST", HIDDEN),
     "stacks/{id}/sync/plan/": Route("stack", "POST", HIDDEN),
     "stacks/{id}/rollback/plan/": Route("stack", "POST", HIDDEN),
+    "stacks/{id}/settings/plan/": Route("stack", "POST", HIDDEN),
     "stacks/{id}/grants/": Route("stack", "GET PUT", HIDDEN, Role.MANAGER),
     "stacks/{id}/revisions/": Route("stack", "GET", HIDDEN),
     "stacks/{id}/rollback/": Route("stack", "POST", HIDDEN),

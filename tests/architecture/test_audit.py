@@ -37,6 +37,7 @@ CHANGES_NOTHING = {
     "POST images/{id}/build/plan/",
     "POST stacks/{id}/deploy/plan/",
     "POST stacks/{id}/sync/plan/",
+    "POST stacks/{id}/settings/plan/",
     "POST stacks/{id}/rollback/plan/",
     "PATCH networks/{id}/",
     "POST stacks/check/",

@@ -51,6 +51,36 @@ def test_a_deploy_of_a_stack_tells_which_services_lose_files(
     expect(dialog).to_be_hidden()
 
 
+def test_other_settings_of_a_stack_tell_which_services_may_lose_files(
+    signed_in: Page, agent: PretendAgent
+) -> None:
+    page, api = signed_in, Api(signed_in)
+    body = {
+        "name": f"t{agent.host['id'][:8]}",
+        "host": agent.host["id"],
+        "repository": "https://127.0.0.1/shop.git",
+    }
+    stack = agent.trailer.api("POST", "/stacks/", body).json()
+    asked = f"/api/v1/stacks/{stack['id']}/settings/plan/"
+    services = [losing("web", "may_change", LOSS)]
+    api.answers(asked, {"workspaces": services, "problem": ""})
+    page.goto(f"{agent.trailer.url}/stacks/{stack['id']}/?tab=settings")
+    page.locator("[name=description]").fill("Only words")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.locator(".toast")).to_contain_text("Saved.")
+    assert api.asked == []
+    page.locator("[name=branch]").fill("next")
+    page.get_by_role("button", name="Save changes").click()
+    dialog = question(page, f"Change {stack['name']}?")
+    expect(dialog).to_contain_text("Only if the new settings change it.")
+    dialog.get_by_role("button", name="Cancel").click()
+    assert agent.read(f"/stacks/{stack['id']}/")["branch"] != "next"
+    page.get_by_role("button", name="Save changes").click()
+    dialog.get_by_role("button", name="Go on").click()
+    expect(page.locator(".toast")).to_contain_text("Saved.")
+    assert agent.read(f"/stacks/{stack['id']}/")["branch"] == "next"
+
+
 def test_an_image_that_is_made_again_tells_whose_files_it_costs(
     signed_in: Page, agent: PretendAgent
 ) -> None:

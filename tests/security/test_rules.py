@@ -18,6 +18,7 @@ NEEDED_BY = {
     "unscoped-read": r"\b[A-Z]\w+\.objects\.(?!visible_to\b)",
     "sealed-elsewhere": r"\bFernet\(",
     "form-without-csrf": r"\bcsrf_exempt\b",
+    "unchecked-certificate": r"\bssl\.CERT_NONE\b",
 }
 
 

@@ -23,7 +23,11 @@ from workspaces.stacks.api.source import SourceMixin
 from workspaces.stacks.models import Stack, Sync
 from workspaces.stacks.selectors import stack_views
 from workspaces.stacks.services.actions import stack_deploy, stack_rollback, stack_sync
-from workspaces.stacks.services.plan import stack_deploy_plan, stack_rollback_plan
+from workspaces.stacks.services.plan import (
+    stack_deploy_plan,
+    stack_rollback_plan,
+    stack_settings_plan,
+)
 from workspaces.stacks.services.stacks import stack_create, stack_delete, stack_update
 from workspaces.stacks.services.transfer import stack_transfer
 
@@ -129,6 +133,13 @@ class StackViewSet(GrantsMixin, TransferMixin, SourceMixin):
         self.given(NoInput)
         stack = self.get_object()
         return _losses(stack_deploy_plan(actor=request.user, stack=stack, forced=False))
+
+    @_planned
+    @action(detail=True, methods=["post"], url_path="settings/plan")
+    def settings_plan(self, request: Request, pk: str) -> Response:
+        """Services that other settings may take files from; saves nothing."""
+        self.given(NoInput)
+        return _losses(stack_settings_plan(actor=request.user, stack=self.get_object()))
 
     @extend_schema(request=inputs.StackRollbackPlanInput, responses={200: ReplaceLossesSerializer})
     @action(detail=True, methods=["post"], url_path="rollback/plan")

@@ -42,6 +42,8 @@ REMOVED: Final = "removed"
 NEWER_IMAGE: Final = "newer_image"
 # The tag is looked at again, and may have moved.
 PULLED_AGAIN: Final = "pulled_again"
+# Other settings may mean other files, which nobody has read yet.
+MAY_CHANGE: Final = "may_change"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,15 @@ def stack_rollback_plan(*, actor: Actor, stack: Stack, revision: int | None) -> 
     policy.require(actor, "stack.modify", stack)
     target = rollback_target(stack, revision=revision, commit="", sync_id=None)
     return _plan(actor, stack, lambda _: target, forced=True)
+
+
+def stack_settings_plan(*, actor: Actor, stack: Stack) -> StackPlan:
+    """Before other settings are saved, which deploys the stack by them: every service that would
+    lose files if it were replaced."""
+    policy.require(actor, "stack.modify", stack)
+    made = Workspace.objects.filter(stack=stack.pk).exclude(container_id="").order_by("service")
+    reasons = [(workspace_get(pk), MAY_CHANGE) for pk in made.values_list("pk", flat=True)]
+    return StackPlan(losses=replace_losses(actor, reasons))
 
 
 def _plan(
