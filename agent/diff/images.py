@@ -198,8 +198,11 @@ def kept_image(view: View, image: DesiredImage) -> ObservedImage | None:
     """Return what the server says this image stands for, while the engine has it.
 
     Another image row may pull the same tag and move it on the engine. That changes nothing here:
-    only a pull of this row's own does.
+    only a pull of this row's own does. While the server has not heard of the end of one, what it
+    says is of the pull before.
     """
+    if image.build is not None and not image.build.done:
+        return None
     known = (view.images_by_ref.get(engine_id) for engine_id in image.keep or ())
     return next((found for found in known if found is not None), None)
 

@@ -257,3 +257,14 @@ def test_an_image_without_one_of_its_own_is_what_its_tag_means(
     held = bench.runtime.add_image(REF)
     found = image_finding(bench.plan(document(images=(app(keep=keep),))))
     assert (found.present, found.engine_id) == (True, held)
+
+
+def test_a_pull_that_the_server_has_not_heard_of_yet_is_not_told_as_the_one_before(
+    bench: Bench,
+) -> None:
+    before = bench.runtime.add_image(REF, image_id="sha256:before")
+    pulled = bench.runtime.add_image(REF, image_id="sha256:pulled")
+    asked = app(keep=(before,), build=DesiredBuild(id="b-2", number=2))
+    ended = {"b-2": BuildRecord(status="finished")}
+    found = image_finding(bench.plan(document(images=(asked,)), builds=ended))
+    assert (found.present, found.engine_id) == (True, pulled)

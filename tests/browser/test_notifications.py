@@ -54,5 +54,5 @@ def test_failures_and_finished_builds_are_told_to_who_asked(
     agent.says_workspace(workspace, "running")
     agent.says_workspace(workspace, "error", message="Once more.")
     page.goto(f"{agent.trailer.url}/workspaces/{workspace['id']}/")
-    expect(page.get_by_text("Once more.")).to_be_visible()
+    expect(page.get_by_text("Once more.", exact=True)).to_be_visible()
     assert page.evaluate("notes") == []

@@ -123,6 +123,11 @@ class User:
         following = int(reply.headers["Trailer-Log-Offset"])
         return reply.text, following, reply.headers["Trailer-Log-Complete"] == "true"
 
+    def replaces(self, workspace_id: str) -> int:
+        """How often its container was replaced, as its ledger tells."""
+        rows = self.get(f"/workspaces/{workspace_id}/events/")["results"]
+        return sum("the container was replaced" in row["summary"].lower() for row in rows)
+
     def causes(self, workspace: Any) -> list[tuple[str, str]]:
         """(kind, cause) of a workspace's ledger, newest first."""
         rows = self.get(f"/workspaces/{workspace['id']}/events/")["results"]

@@ -158,4 +158,4 @@ def test_every_way_a_pull_fails_is_told_and_heals(scene: Scene) -> None:
     scene.heals()
     # Nothing of all that restarted the workspace but its new images.
     kinds = [kind for kind, _ in user.causes(scene.workspace) if kind != "created"]
-    assert kinds == ["replace"] * 5 + ["create"]
+    assert kinds == ["replace"] * 5

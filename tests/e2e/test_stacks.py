@@ -194,8 +194,7 @@ def test_a_server_killed_in_the_middle_of_a_sync_goes_on_where_it_was(site: Site
     site.arrived(stack, "synced", commit=commit, timeout=150)
     assert site.said(stack) == "two"
     assert site.names(stack) == ["trailer-tough-client", "trailer-tough-web"]
-    events = site.user.get(f"/workspaces/{_service(site, stack, 'web')}/events/")["results"]
-    assert [row["kind"] for row in events].count("replace") == 1
+    assert site.user.replaces(_service(site, stack, "web")) == 1
     site.remove(stack)
 
 

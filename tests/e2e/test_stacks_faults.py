@@ -201,8 +201,7 @@ def deployed_once_each(site: Site, stack: dict[str, Any], commits: int) -> None:
         commits + 1
     )
     (served,) = (row for row in site.seen(stack)["services"] if row["name"] == "web")
-    events = site.user.get(f"/workspaces/{served['workspace']}/events/")["results"]
-    assert [row["kind"] for row in events].count("replace") == commits, events
+    assert site.user.replaces(served["workspace"]) == commits
 
 
 def reached(point: KillPoint) -> None:
@@ -302,8 +301,7 @@ def test_a_tag_that_moved_in_the_registry_is_deployed_by_a_quick_check(
 
     def replaces() -> int:
         (served,) = site.seen(stack)["services"]
-        events = site.user.get(f"/workspaces/{served['workspace']}/events/")["results"]
-        return [row["kind"] for row in events].count("replace")
+        return site.user.replaces(served["workspace"])
 
     # Without a health check there is none for a moment, and the replace is over when the new one
     # has been up for 10 s.

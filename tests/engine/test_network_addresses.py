@@ -71,7 +71,9 @@ class Machine:
                 self._ip("link", "add", name, "type", "bridge")
                 stack.callback(self._ip, "link", "del", name)
                 for address in addresses:
-                    self._ip("addr", "add", address, "dev", name)
+                    # Without the kernel's look for doubles, after which it adds further routes.
+                    nodad = ("nodad",) if ":" in address else ()
+                    self._ip("addr", "add", address, "dev", name, *nodad)
                 self._ip("link", "set", name, "up")
             for route in _ROUTES:
                 self._ip("route", "add", *route)
