@@ -50,12 +50,13 @@ def count(server: FakeServer) -> int:
 
 
 def logged(client: docker.DockerClient, since: float) -> list[str]:
-    """Exit codes in the engine's own log of events."""
+    """Exit codes of the workspace's container in the engine's own log of events; those of the
+    tests before are in it, too."""
     found = client.api.events(
         since=int(since),
         until=int(time.time()) + 1,
         decode=True,
-        filters={"type": "container", "event": "die"},
+        filters={"type": "container", "event": "die", "container": container(client).id},
     )
     return [item["Actor"]["Attributes"]["exitCode"] for item in found]
 
