@@ -101,6 +101,8 @@ def test_an_image_that_is_there_runs_on_and_is_not_judged(
     judging.desire(images=(image("app", ref=REF),), workspaces=(web(),))
     launch()
     reaches(judging, "running")
+    assert runtime.asked == []
+    assert REFUSAL not in str(judging.book.items)
 
 
 def test_an_image_that_will_do_as_it_is_asks_no_registry(
